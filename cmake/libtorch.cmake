@@ -9,7 +9,8 @@ add_library(traind_torch INTERFACE)
 add_library(traind::torch ALIAS traind_torch)
 # -idirafter: the wheel ships an old Protobuf and fmt, which must never win over the system's.
 target_compile_options(traind_torch INTERFACE
-  -idirafter ${_torch}/include -idirafter ${_torch}/include/torch/csrc/api/include -fopenmp)
+  "SHELL:-idirafter ${_torch}/include"
+  "SHELL:-idirafter ${_torch}/include/torch/csrc/api/include" -fopenmp)
 target_compile_definitions(traind_torch INTERFACE AT_PARALLEL_OPENMP=1)
 target_link_libraries(traind_torch INTERFACE
   -Wl,--no-as-needed ${_torch}/lib/libtorch_cpu.so ${_torch}/lib/libc10.so ${_torch}/lib/libgomp.so.1

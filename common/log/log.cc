@@ -13,20 +13,28 @@ namespace {
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::err;
 }
 
 absl::string_view LevelName(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarn: return "warn";
-    case LogLevel::kError: return "error";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarn:
+      return "warn";
+    case LogLevel::kError:
+      return "error";
   }
   return "error";
 }
@@ -35,8 +43,8 @@ absl::string_view LevelName(LogLevel level) {
 spdlog::logger& Logger() {
   static spdlog::logger logger = [] {
     spdlog::logger made("traind", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "ts=%Y-%m-%dT%H:%M:%S.%eZ %v", spdlog::pattern_time_type::utc));
+    made.set_formatter(std::make_unique<spdlog::pattern_formatter>("ts=%Y-%m-%dT%H:%M:%S.%eZ %v",
+                                                                   spdlog::pattern_time_type::utc));
     made.flush_on(spdlog::level::debug);
     return made;
   }();
@@ -51,10 +59,14 @@ std::string LogfmtValue(absl::string_view value) {
   if (!value.empty() && std::all_of(value.begin(), value.end(), IsBare)) return std::string(value);
   std::string quoted = "\"";
   for (const char c : value) {
-    if (c == '\n') quoted += "\\n";
-    else if (c == '"' || c == '\\') absl::StrAppend(&quoted, "\\", std::string(1, c));
-    else if (static_cast<unsigned char>(c) < ' ') absl::StrAppendFormat(&quoted, "\\x%02x", c);
-    else quoted += c;
+    if (c == '\n')
+      quoted += "\\n";
+    else if (c == '"' || c == '\\')
+      absl::StrAppend(&quoted, "\\", std::string(1, c));
+    else if (static_cast<unsigned char>(c) < ' ')
+      absl::StrAppendFormat(&quoted, "\\x%02x", c);
+    else
+      quoted += c;
   }
   return quoted + "\"";
 }

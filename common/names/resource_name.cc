@@ -46,7 +46,8 @@ absl::StatusOr<std::string> ParseJobName(absl::string_view name, absl::string_vi
   }
   return FieldErrors({{std::string(field),
                        absl::StrCat("must be `jobs/{job}` with a job id of [a-z][a-z0-9-]{0,62}; "
-                                    "got `", name, "`")}});
+                                    "got `",
+                                    name, "`")}});
 }
 
 absl::StatusOr<CheckpointId> ParseCheckpointName(absl::string_view name) {
@@ -56,7 +57,8 @@ absl::StatusOr<CheckpointId> ParseCheckpointName(absl::string_view name) {
     return CheckpointId{JobName(parts[1]), std::string(parts[3])};
   }
   return FieldErrors({{"name", absl::StrCat("must be `jobs/{job}/checkpoints/{step}` or "
-                                            "`jobs/{job}/checkpoints/adapter`; got `", name, "`")}});
+                                            "`jobs/{job}/checkpoints/adapter`; got `",
+                                            name, "`")}});
 }
 
 }  // namespace traind

@@ -5,9 +5,8 @@
 // N-th pass (`checkpoint.before_rename:exit@2`). docs/testing.md lists the names.
 #pragma once
 
-#include "absl/strings/string_view.h"
-
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace traind {
 

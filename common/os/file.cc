@@ -102,10 +102,12 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path, Reason reas
   if (::fstat(descriptor, &info) != 0) error_number = errno;
   if (error_number == 0 && S_ISDIR(info.st_mode)) error_number = EISDIR;
   if (error_number == 0 && info.st_size > 0) {
-    void* mapped = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE,
-                          descriptor, 0);
-    if (mapped == MAP_FAILED) error_number = errno;
-    else data = static_cast<const char*>(mapped);
+    void* mapped =
+        ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (mapped == MAP_FAILED)
+      error_number = errno;
+    else
+      data = static_cast<const char*>(mapped);
   }
   ::close(descriptor);
   if (error_number != 0) return ErrnoError(error_number, reason, "read", path);

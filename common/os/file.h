@@ -4,24 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/status/reason.h"
 
 namespace traind {
 
 // The whole file. Errors: NOT_FOUND, PERMISSION_DENIED, INTERNAL, with `reason`.
-absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     Reason reason = Reason::kUnspecified);
+absl::StatusOr<std::string> ReadFile(const std::string& path, Reason reason = Reason::kUnspecified);
 
 // Writes to a temporary name, fsyncs, renames, fsyncs the folder: after a crash the file is either
 // the old or the new one. Errors: RESOURCE_EXHAUSTED (DISK_FULL) and others with `reason`.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
                                  Reason reason = Reason::kOutputFailed);
 
-// A file that is written from start to end. Thread-compatible. Not durable before Close returned OK.
+// A file that is written from start to end. Thread-compatible. Not durable before Close returned
+// OK.
 class FileWriter {
  public:
   static absl::StatusOr<FileWriter> Create(const std::string& path,

@@ -119,9 +119,8 @@ std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status) {
 
 absl::Status WithContext(const absl::Status& status, absl::string_view prefix) {
   absl::Status result(status.code(), absl::StrCat(prefix, ": ", status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    result.SetPayload(url, payload);
-  });
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
 

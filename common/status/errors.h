@@ -6,12 +6,12 @@
 
 #include <initializer_list>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/status/reason.h"
 
 namespace traind {
@@ -51,8 +51,8 @@ std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 // The same error with `prefix` and ": " before its message.
 absl::Status WithContext(const absl::Status& status, absl::string_view prefix);
 
-#define TRAIND_RETURN_IF_ERROR(expression)                       \
-  do {                                                           \
+#define TRAIND_RETURN_IF_ERROR(expression)                                                    \
+  do {                                                                                        \
     if (absl::Status traind_status = (expression); !traind_status.ok()) return traind_status; \
   } while (false)
 

@@ -8,17 +8,17 @@ namespace traind::jobs {
 
 // What can happen to a job.
 enum class JobEvent {
-  kPlaced,             // The scheduler gave it devices.
-  kAllRanksStepped,    // Every rank reported its first update.
-  kAttemptLostRetry,   // The attempt failed or was preempted, and a retry is left.
-  kAttemptLostFinal,   // The attempt failed and no retry is left.
-  kNeverFits,          // No node can ever hold it.
+  kPlaced,            // The scheduler gave it devices.
+  kAllRanksStepped,   // Every rank reported its first update.
+  kAttemptLostRetry,  // The attempt failed or was preempted, and a retry is left.
+  kAttemptLostFinal,  // The attempt failed and no retry is left.
+  kNeverFits,         // No node can ever hold it.
   kPauseRequested,
-  kPaused,             // Checkpoint durable, devices free.
+  kPaused,  // Checkpoint durable, devices free.
   kResumeRequested,
   kCancelRequested,
-  kWorkersGone,        // Workers gone and devices verified free.
-  kFinished,           // Artifacts durable.
+  kWorkersGone,  // Workers gone and devices verified free.
+  kFinished,     // Artifacts durable.
 };
 
 bool IsTerminal(v1::Job::State state);

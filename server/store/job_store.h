@@ -27,16 +27,16 @@ struct JobRecord {
 // A change of one job. Events get the next sequence numbers, job.last_sequence and job.revision
 // are set by the store.
 struct JobChange {
-  v1::Job job;                                             // The whole new record.
-  std::optional<storage::v1::AttemptRecord> attempt;       // Inserted or replaced by its number.
-  std::vector<v1::Event> events;                           // `sequence` is filled in.
+  v1::Job job;                                        // The whole new record.
+  std::optional<storage::v1::AttemptRecord> attempt;  // Inserted or replaced by its number.
+  std::vector<v1::Event> events;                      // `sequence` is filled in.
 };
 
 // What CreateJob was called with, so that a retry is recognised.
 struct RequestId {
-  std::string id;           // Empty: not retried.
+  std::string id;  // Empty: not retried.
   uint64_t request_hash = 0;
-  absl::Time now;           // Ids older than 24 h are forgotten.
+  absl::Time now;  // Ids older than 24 h are forgotten.
 };
 
 struct CreateResult {

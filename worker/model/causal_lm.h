@@ -16,8 +16,8 @@ namespace traind {
 struct LossSum {
   double nll_sum = 0;  // Sum of the negative log-likelihoods of all targets.
   int64_t targets = 0;
-  std::vector<double> row_nll_sum;    // [rows]; for evaluation.
-  std::vector<int64_t> row_targets;   // [rows]
+  std::vector<double> row_nll_sum;   // [rows]; for evaluation.
+  std::vector<int64_t> row_targets;  // [rows]
 };
 
 // Where a micro-batch stands in the run, so that dropout can be drawn again instead of stored.

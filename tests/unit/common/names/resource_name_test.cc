@@ -30,7 +30,8 @@ TEST(ResourceNameTest, RefusesOtherForms) {
     ASSERT_FALSE(parsed.ok()) << name;
     EXPECT_EQ(FieldViolationsOf(parsed.status())[0].field, "job");
   }
-  for (const char* name : {"jobs/a/checkpoints/", "jobs/a/checkpoints/../x", "jobs/a/checkpoints/-1"})
+  for (const char* name :
+       {"jobs/a/checkpoints/", "jobs/a/checkpoints/../x", "jobs/a/checkpoints/-1"})
     EXPECT_FALSE(ParseCheckpointName(name).ok()) << name;
 }
 

@@ -35,7 +35,8 @@ TEST(ErrorsTest, EveryReasonOfTheProtoHasAnEnumValueOfTheSameNumber) {
 TEST(ErrorsTest, FieldErrorsCarryAllFieldsAndSurviveGrpc) {
   const absl::Status status = FieldErrors({{"job.spec.lora.r", "must be at least 1; got 0"},
                                            {"job.priority", "must be at most 100; got 101"}});
-  EXPECT_EQ(status.message(), "job.spec.lora.r: must be at least 1; got 0 (and 1 more wrong fields)");
+  EXPECT_EQ(status.message(),
+            "job.spec.lora.r: must be at least 1; got 0 (and 1 more wrong fields)");
   const absl::Status back = FromGrpcStatus(ToGrpcStatus(status));
   EXPECT_EQ(back.code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(FieldViolationsOf(back).size(), 2u);
