@@ -6,31 +6,19 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "traind/storage/v1/storage.pb.h"
+#include "server/jobs/job_record.h"
 #include "traind/v1/event.pb.h"
 #include "traind/v1/job.pb.h"
 
 namespace traind::store {
 
-// A job as it is stored.
-struct JobRecord {
-  v1::Job job;
-  std::vector<storage::v1::AttemptRecord> attempts;  // Oldest first.
-};
-
-// A change of one job. Events get the next sequence numbers, job.last_sequence and job.revision
-// are set by the store.
-struct JobChange {
-  v1::Job job;                                        // The whole new record.
-  std::optional<storage::v1::AttemptRecord> attempt;  // Inserted or replaced by its number.
-  std::vector<v1::Event> events;                      // `sequence` is filled in.
-};
+using JobRecord = jobs::JobRecord;
+using JobChange = jobs::JobUpdate;
 
 // What CreateJob was called with, so that a retry is recognised.
 struct RequestId {
@@ -67,7 +55,8 @@ class JobStore {
   // request.
   virtual absl::StatusOr<CreateResult> CreateJob(JobChange change, const RequestId& request) = 0;
 
-  // Applies a change and returns the job as stored. Errors: NOT_FOUND (JOB_NOT_FOUND).
+  // Applies a change and returns the job as stored: with the next revision, its etag
+  // `"r<revision>"` and the newest sequence. Errors: NOT_FOUND (JOB_NOT_FOUND).
   virtual absl::StatusOr<v1::Job> Commit(JobChange change) = 0;
 
   // Errors of these: NOT_FOUND (JOB_NOT_FOUND).
