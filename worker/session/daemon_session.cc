@@ -13,7 +13,6 @@
 #include "common/log/log.h"
 #include "common/status/errors.h"
 #include "common/status/grpc_status.h"
-#include "traind/worker/v1/worker_service.grpc.pb.h"
 
 namespace traind {
 namespace {
@@ -69,6 +68,9 @@ class DaemonSession::Connection {
 
   // Returns why the connection ended; `welcomed` is set when the daemon knew the worker.
   absl::Status Serve(bool& welcomed);
+
+  // Makes Serve return soon, also out of a write that the daemon does not take.
+  void Cancel() { context_.TryCancel(); }
 
  private:
   void ReadResponses();
@@ -225,6 +227,7 @@ DaemonSession::~DaemonSession() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
+    if (connection_ != nullptr) connection_->Cancel();
   }
   thread_.join();
 }
@@ -241,7 +244,61 @@ void DaemonSession::Send(worker::v1::Report report) {
   appended_ = *number;
 }
 
-void DaemonSession::SetStep(int64_t step) {
+void DaemonSession::OnPhase(v1::Attempt::Phase phase) {
+  worker::v1::Report report;
+  report.set_phase(phase);
+  Send(std::move(report));
+}
+
+void DaemonSession::OnPlan(const v1::TrainingPlan& plan) {
+  worker::v1::Report report;
+  *report.mutable_plan() = plan;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnResumed(int64_t step) {
+  worker::v1::Report report;
+  report.mutable_resumed()->set_step(step);
+  Send(std::move(report));
+}
+
+void DaemonSession::OnStep(const v1::StepMetrics& metrics) {
+  worker::v1::Report report;
+  *report.mutable_step() = metrics;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnEval(const v1::EvalMetrics& metrics) {
+  worker::v1::Report report;
+  *report.mutable_eval() = metrics;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnCheckpoint(const v1::CheckpointSaved& saved) {
+  worker::v1::Report report;
+  *report.mutable_checkpoint() = saved;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnSample(const v1::SampleAnswer& answer) {
+  worker::v1::Report report;
+  *report.mutable_sample() = answer;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnNotice(const v1::Notice& notice) {
+  worker::v1::Report report;
+  *report.mutable_notice() = notice;
+  Send(std::move(report));
+}
+
+void DaemonSession::Finish(const worker::v1::Finished& finished) {
+  worker::v1::Report report;
+  *report.mutable_finished() = finished;
+  Send(std::move(report));
+}
+
+void DaemonSession::OnUpdate(int64_t step) {
   absl::MutexLock lock(&mutex_);
   step_ = step;
 }
@@ -251,12 +308,25 @@ bool DaemonSession::SleepUnlessClosing(absl::Duration duration) {
   return !mutex_.AwaitWithTimeout(absl::Condition(&closing_), duration);
 }
 
+absl::Status DaemonSession::Connect(WorkerService::Stub& stub, bool& welcomed) {
+  Connection connection(*this, stub);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closing_) connection.Cancel();
+    connection_ = &connection;
+  }
+  const absl::Status ended = connection.Serve(welcomed);
+  absl::MutexLock lock(&mutex_);
+  connection_ = nullptr;
+  return ended;
+}
+
 void DaemonSession::Run() {
   const auto stub = Dial(options_.daemon_target);
   Backoff backoff(options_.min_backoff, options_.max_backoff);
   do {
     bool welcomed = false;
-    const absl::Status ended = Connection(*this, *stub).Serve(welcomed);
+    const absl::Status ended = Connect(*stub, welcomed);
     if (ReasonOf(ended) == Reason::kAttemptFenced) {
       Log(LogLevel::kError, "worker.fenced", {{"error", std::string(ended.message())}});
       stop_->Request(StopKind::kFenced);

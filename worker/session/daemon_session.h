@@ -10,9 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "worker/session/report_sink.h"
+#include "traind/worker/v1/worker_service.grpc.pb.h"
 #include "worker/session/report_spool.h"
-#include "worker/session/stop_flag.h"
+#include "worker/trainer/report_sink.h"
+#include "worker/trainer/stop_flag.h"
 
 namespace traind {
 
@@ -44,8 +45,18 @@ class DaemonSession : public ReportSink {
   // Ends the connection. What is not acknowledged stays in the spool.
   ~DaemonSession() override;
 
-  void Send(worker::v1::Report report) override;
-  void SetStep(int64_t step) override;
+  void OnPhase(v1::Attempt::Phase phase) override;
+  void OnPlan(const v1::TrainingPlan& plan) override;
+  void OnResumed(int64_t step) override;
+  void OnStep(const v1::StepMetrics& metrics) override;
+  void OnEval(const v1::EvalMetrics& metrics) override;
+  void OnCheckpoint(const v1::CheckpointSaved& saved) override;
+  void OnSample(const v1::SampleAnswer& answer) override;
+  void OnNotice(const v1::Notice& notice) override;
+  void OnUpdate(int64_t step) override;
+
+  // The attempt's last report.
+  void Finish(const worker::v1::Finished& finished);
 
   // Waits until the daemon has acknowledged every report. Errors: FAILED_PRECONDITION
   // (ATTEMPT_FENCED), DEADLINE_EXCEEDED after `limit`, or after `limit_after_stop` once the stop
@@ -56,7 +67,10 @@ class DaemonSession : public ReportSink {
   class Connection;
 
   DaemonSession(DaemonSessionOptions options, std::unique_ptr<ReportSpool> spool, StopFlag* stop);
+  void Send(worker::v1::Report report);
   void Run();
+  // One connection, from dial to end. Returns why it ended.
+  absl::Status Connect(worker::v1::WorkerService::Stub& stub, bool& welcomed);
   bool SleepUnlessClosing(absl::Duration duration);
 
   const DaemonSessionOptions options_;
@@ -69,6 +83,7 @@ class DaemonSession : public ReportSink {
   int64_t appended_ ABSL_GUARDED_BY(mutex_) = 0;      // Newest number in the spool.
   int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;  // Newest number that the daemon committed.
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;  // While one is open.
   std::thread thread_;
 };
 

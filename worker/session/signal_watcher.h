@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-#include "worker/session/stop_flag.h"
+#include "worker/trainer/stop_flag.h"
 
 namespace traind {
 

@@ -1,4 +1,4 @@
-#include "worker/session/stop_flag.h"
+#include "worker/trainer/stop_flag.h"
 
 namespace traind {
 
