@@ -22,7 +22,7 @@ struct LoraOptions {
   bool target_is_regex = false;
   uint64_t seed = 42;
 
-  double scaling() const;  // alpha / r, or alpha / sqrt(r).
+  double scaling() const;  // alpha / r, or alpha / sqrt(r) with use_rslora.
 };
 
 // One adapted linear layer of the base: y += scaling * B (A x).
@@ -34,11 +34,14 @@ struct LoraModule {
   int64_t b_offset = 0;  // B is [out_features, r].
 };
 
-// Where everything is. Modules are in the base model's order.
+// Where everything is. Modules are in the base model's order. Matrices A of modules that read the
+// same input (q/k/v, gate/up) lie one after the other, so that one product serves them all.
 struct AdapterLayout {
   LoraOptions options;
   std::vector<LoraModule> modules;
   int64_t size = 0;  // Numbers in each flat buffer.
+  // Entries of options.target_modules that hit nothing while others did; worth a warning.
+  std::vector<std::string> unused_targets;
 };
 
 // Owns the flat fp32 buffers. Thread-compatible.
