@@ -14,6 +14,28 @@ constexpr absl::string_view kErrorInfoUrl = "type.googleapis.com/google.rpc.Erro
 constexpr absl::string_view kBadRequestUrl = "type.googleapis.com/google.rpc.BadRequest";
 constexpr absl::string_view kDomain = "traind";
 constexpr size_t kMaxViolations = 20;
+// Details travel in a header, of which gRPC accepts 8 KiB in all.
+constexpr size_t kMaxViolationBytes = 4096;
+constexpr size_t kMaxMetadataBytes = 512;
+constexpr size_t kMaxFieldBytes = 128;
+constexpr size_t kMaxDescriptionBytes = 512;
+constexpr size_t kMaxMessageBytes = 2048;
+
+// Length of the UTF-8 character at the start of `text`, or 0 if there is no valid one.
+size_t CharacterBytes(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xED && byte(1) > 0x9F;
+  const bool too_large = lead == 0xF4 && byte(1) > 0x8F;
+  return overlong || surrogate || too_large ? 0 : length;
+}
 
 template <typename Message>
 void Attach(absl::Status& status, absl::string_view url, const Message& message) {
@@ -55,14 +77,33 @@ Reason ReasonFromName(absl::string_view name) {
   return static_cast<Reason>(reason);
 }
 
+std::string SafeText(absl::string_view text, size_t max_bytes) {
+  constexpr absl::string_view kEllipsis = "...";
+  std::string result;
+  while (!text.empty()) {
+    const size_t length = CharacterBytes(text);
+    const size_t taken = length == 0 ? 1 : length;
+    if (result.size() + taken > max_bytes) {
+      while (result.size() + kEllipsis.size() > max_bytes) {
+        while ((static_cast<unsigned char>(result.back()) & 0xC0) == 0x80) result.pop_back();
+        result.pop_back();
+      }
+      return absl::StrCat(result, kEllipsis);
+    }
+    absl::StrAppend(&result, length == 0 ? "?" : text.substr(0, length));
+    text.remove_prefix(taken);
+  }
+  return result;
+}
+
 absl::Status Error(absl::StatusCode code, Reason reason, absl::string_view message,
                    ErrorMetadata metadata) {
-  absl::Status status(code, message);
+  absl::Status status(code, SafeText(message, kMaxMessageBytes));
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(ReasonName(reason)));
   info.set_domain(std::string(kDomain));
   for (const auto& [key, value] : metadata) {
-    (*info.mutable_metadata())[std::string(key)] = std::string(value);
+    (*info.mutable_metadata())[std::string(key)] = SafeText(value, kMaxMetadataBytes);
   }
   Attach(status, kErrorInfoUrl, info);
   return status;
@@ -79,9 +120,11 @@ absl::Status FieldErrors(const std::vector<FieldViolation>& violations) {
   google::rpc::BadRequest details;
   for (const FieldViolation& violation : violations) {
     if (static_cast<size_t>(details.field_violations_size()) == kMaxViolations) break;
-    auto* added = details.add_field_violations();
-    added->set_field(violation.field);
-    added->set_description(violation.description);
+    google::rpc::BadRequest::FieldViolation added;
+    added.set_field(SafeText(violation.field, kMaxFieldBytes));
+    added.set_description(SafeText(violation.description, kMaxDescriptionBytes));
+    if (details.ByteSizeLong() + added.ByteSizeLong() > kMaxViolationBytes) break;
+    *details.add_field_violations() = added;
   }
   Attach(status, kBadRequestUrl, details);
   return status;

@@ -24,13 +24,17 @@ struct FieldViolation {
   std::string description;  // What is wrong and what would be right.
 };
 
-// An error with a reason. `message` says what is wrong, then what to do; every value in it belongs
-// into `metadata` too.
+// `text` as valid UTF-8 of at most `max_bytes`: other bytes become `?`, a cut ends in `...`. For
+// what a message quotes. REQUIRES: max_bytes >= 3.
+std::string SafeText(absl::string_view text, size_t max_bytes);
+
+// An error with a reason; its texts are made safe and short enough to travel. `message` says what
+// is wrong, then what to do; every value in it belongs into `metadata` too.
 absl::Status Error(absl::StatusCode code, Reason reason, absl::string_view message,
                    ErrorMetadata metadata = {});
 
 // INVALID_ARGUMENT (INVALID_FIELD) for all wrong fields at once. REQUIRES: `violations` not empty.
-// At most 20 are carried; the message says how many there were.
+// At most 20 are carried, as many as fit 4 KiB; the message says how many there were.
 absl::Status FieldErrors(const std::vector<FieldViolation>& violations);
 
 // An error of a system call on `path`: ENOSPC and EDQUOT become RESOURCE_EXHAUSTED (DISK_FULL),

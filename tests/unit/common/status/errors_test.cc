@@ -57,6 +57,37 @@ TEST(ErrorsTest, ALongMessageIsCutAtACharacter) {
   EXPECT_EQ(cut, std::string(1023, 'a'));
 }
 
+TEST(ErrorsTest, SafeTextReplacesWhatIsNotUtf8) {
+  EXPECT_EQ(SafeText("caf\xC3\xA9", 100), "caf\xC3\xA9");
+  EXPECT_EQ(SafeText("a\xFFz", 100), "a?z");
+  EXPECT_EQ(SafeText("\xC0\x80", 100), "??") << "overlong";
+  EXPECT_EQ(SafeText("\xED\xA0\x80", 100), "???") << "surrogate";
+  EXPECT_EQ(SafeText("\xF4\x90\x80\x80", 100), "????") << "above U+10FFFF";
+  EXPECT_EQ(SafeText("\xE2\x82", 100), "??") << "cut short";
+}
+
+TEST(ErrorsTest, SafeTextCutsAtACharacter) {
+  EXPECT_EQ(SafeText("abcdef", 6), "abcdef");
+  EXPECT_EQ(SafeText("abcdefg", 6), "abc...");
+  EXPECT_EQ(SafeText("ab\xC3\xA9"
+                     "defgh",
+                     6),
+            "ab...");
+  EXPECT_EQ(SafeText("\xC3\xA9\xC3\xA9\xC3\xA9", 3), "...");
+}
+
+TEST(ErrorsTest, HugeAndBrokenValuesStillTravel) {
+  std::vector<FieldViolation> violations;
+  for (int i = 0; i < 100; ++i) {
+    violations.push_back({std::string(1 << 16, 'f'), std::string(1 << 16, 'd') + "\xFF"});
+  }
+  const grpc::Status sent = ToGrpcStatus(FieldErrors(violations));
+  EXPECT_LT(sent.error_details().size() + sent.error_message().size(), 7000u);
+  const absl::Status back = FromGrpcStatus(sent);
+  EXPECT_EQ(ReasonOf(back), Reason::kInvalidField);
+  EXPECT_FALSE(FieldViolationsOf(back).empty());
+}
+
 TEST(ErrorsTest, ContextKeepsTheReason) {
   const absl::Status status =
       WithContext(Error(absl::StatusCode::kInternal, Reason::kBug, "odd"), "while saving");
