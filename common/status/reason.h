@@ -48,6 +48,7 @@ enum class Reason {
   kAddressInUse = 60,
   kStateDirLocked = 61,
   kConfigInvalid = 62,
+  kStoreInvalid = 63,
 };
 
 // The name on the wire, such as `INVALID_FIELD`.

@@ -72,7 +72,8 @@ class JobStore {
   // Jobs by state, for metrics.
   virtual absl::StatusOr<std::map<v1::Job::State, int64_t>> CountJobs() = 0;
 
-  // At most `limit` events with a sequence above `after`, in order.
+  // At most `limit` events with a sequence above `after`, in order. Errors: NOT_FOUND
+  // (JOB_NOT_FOUND), so that a watcher learns of a deletion even if it was not woken.
   virtual absl::StatusOr<std::vector<v1::Event>> ReadEvents(const std::string& job_uid,
                                                             int64_t after, int limit) = 0;
 };
