@@ -71,7 +71,7 @@ def module_of(path):
 
 
 def allowed(module, target):
-    return any(target == name or (name.endswith("/") and target.startswith(name))
+    return any(target == name or target.startswith(name.rstrip("/") + "/")
                for name in ALLOWED.get(module, set()) | {module})
 
 

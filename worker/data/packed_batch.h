@@ -1,4 +1,4 @@
-// Rows as the model takes them: several rows of different lengths in one flat run of tokens, without
+// Rows as the model takes them: several rows of different lengths in one flat run of tokens,
 // without padding. Attention never crosses a row's end.
 #pragma once
 
