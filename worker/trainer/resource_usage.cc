@@ -19,14 +19,16 @@ ResourceUsage ReadResourceUsage() {
   statm >> pages >> pages;
   usage.memory_bytes = pages * ::sysconf(_SC_PAGESIZE);
   rusage used{};
-  if (::getrusage(RUSAGE_SELF, &used) == 0) {
-    usage.cpu_time =
-        absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
-    usage.peak_memory_bytes = used.ru_maxrss * 1024;
-  }
+  if (::getrusage(RUSAGE_SELF, &used) == 0) usage.peak_memory_bytes = used.ru_maxrss * 1024;
   // The kernel brings its high-water mark up to date only now and then.
   usage.peak_memory_bytes = std::max(usage.peak_memory_bytes, usage.memory_bytes);
   return usage;
+}
+
+absl::Duration ProcessCpuTime() {
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0) return absl::ZeroDuration();
+  return absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
 }
 
 }  // namespace traind

@@ -10,9 +10,11 @@ namespace traind {
 struct ResourceUsage {
   int64_t memory_bytes = 0;       // Resident now.
   int64_t peak_memory_bytes = 0;  // Resident at most so far.
-  absl::Duration cpu_time;        // User and system, all threads.
 };
 
 ResourceUsage ReadResourceUsage();
+
+// User and system time of all threads of this process so far.
+absl::Duration ProcessCpuTime();
 
 }  // namespace traind

@@ -1,5 +1,7 @@
 #include "worker/trainer/step_log.h"
 
+#include "worker/trainer/resource_usage.h"
+
 namespace traind {
 namespace {
 
@@ -18,6 +20,7 @@ void StepLog::Add(const UpdateRecord& update) {
   pending_->supervised_tokens += update.supervised_tokens;
   timed_tokens_ += update.tokens;
   update_time_ += update.total();
+  cpu_time_ += update.cpu;
 }
 
 v1::StepMetrics StepLog::Take() {
@@ -35,12 +38,11 @@ v1::StepMetrics StepLog::Take() {
   const ResourceUsage now = ReadResourceUsage();
   metrics.set_memory_bytes(now.memory_bytes);
   metrics.set_peak_memory_bytes(now.peak_memory_bytes);
-  metrics.set_cpu_cores(PerSecond(absl::ToDoubleSeconds(now.cpu_time - usage_.cpu_time),
-                                  update_time_));
-  usage_ = now;
+  metrics.set_cpu_cores(PerSecond(absl::ToDoubleSeconds(cpu_time_), update_time_));
   *pending_ = PendingLog();
   timed_tokens_ = 0;
   update_time_ = absl::ZeroDuration();
+  cpu_time_ = absl::ZeroDuration();
   return metrics;
 }
 

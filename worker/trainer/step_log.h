@@ -5,7 +5,6 @@
 
 #include "absl/time/time.h"
 #include "traind/v1/event.pb.h"
-#include "worker/trainer/resource_usage.h"
 #include "worker/trainer/run_state.h"
 
 namespace traind {
@@ -15,11 +14,13 @@ struct UpdateRecord {
   double loss = 0;  // Raw: may be NaN.
   double grad_norm = 0;
   double learning_rate = 0;  // Used in this update.
+  bool applied = false;      // False: loss or gradient was not finite.
   int64_t tokens = 0;
   int64_t supervised_tokens = 0;
   absl::Duration data;
   absl::Duration forward_backward;
   absl::Duration optim;
+  absl::Duration cpu;  // Processor time of all threads.
 
   absl::Duration total() const { return data + forward_backward + optim; }
 };
@@ -29,7 +30,7 @@ struct UpdateRecord {
 class StepLog {
  public:
   // `pending` is borrowed and outlives the log.
-  explicit StepLog(PendingLog* pending) : pending_(pending), usage_(ReadResourceUsage()) {}
+  explicit StepLog(PendingLog* pending) : pending_(pending) {}
 
   // A window that had nothing to train is not added.
   void Add(const UpdateRecord& update);
@@ -46,7 +47,6 @@ class StepLog {
   int64_t timed_tokens_ = 0;
   absl::Duration update_time_;
   absl::Duration cpu_time_;
-  ResourceUsage usage_;
 };
 
 }  // namespace traind

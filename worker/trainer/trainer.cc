@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/names/resource_name.h"
 #include "common/status/errors.h"
+#include "worker/trainer/resource_usage.h"
 
 namespace traind {
 namespace {
@@ -77,7 +78,6 @@ absl::Status Trainer::BeforeFirstUpdate() {
 }
 
 absl::Status Trainer::AfterLastUpdate() {
-  if (!log_.empty()) Log();
   if (options_.eval_strategy != IntervalStrategy::kNo) TRAIND_RETURN_IF_ERROR(Evaluate());
   if (options_.save_strategy != IntervalStrategy::kNo) TRAIND_RETURN_IF_ERROR(Save());
   return AnswerSamples();
@@ -100,6 +100,7 @@ absl::StatusOr<TrainingEnd> Trainer::Stop() {
 
 absl::StatusOr<Trainer::WindowEnd> Trainer::TrainWindow() {
   const absl::Time start = parts_.clock.Now();
+  const absl::Duration cpu_start = ProcessCpuTime();
   const std::vector<PackedBatch> window = PackWindow(parts_.plan.UpdateAt(state_.step));
   UpdateRecord record;
   record.tokens = Tokens(window);
@@ -111,7 +112,10 @@ absl::StatusOr<Trainer::WindowEnd> Trainer::TrainWindow() {
     TRAIND_ASSIGN_OR_RETURN(const bool done, ForwardBackward(window, denominator, record.loss));
     if (!done) return WindowEnd::kStopRequested;
     record.forward_backward = parts_.clock.Now() - packed;
-    TRAIND_RETURN_IF_ERROR(ApplyUpdate(record));
+    ApplyUpdate(record);
+    record.cpu = ProcessCpuTime() - cpu_start;
+    log_.Add(record);
+    TRAIND_RETURN_IF_ERROR(CountNonFinite(record));
   } else if (parts_.stop.kind() != StopKind::kNone) {
     return WindowEnd::kStopRequested;
   }
@@ -142,38 +146,35 @@ absl::StatusOr<bool> Trainer::ForwardBackward(const std::vector<PackedBatch>& wi
     if (parts_.stop.kind() != StopKind::kNone) return false;
     if (window[i].supervised_tokens == 0) continue;
     const DropoutKey key{options_.seed, static_cast<uint64_t>(state_.step), i};
-    TRAIND_ASSIGN_OR_RETURN(const LossSum sum, parts_.model.ForwardBackward(window[i], divisor, key));
+    TRAIND_ASSIGN_OR_RETURN(const LossSum sum,
+                            parts_.model.ForwardBackward(window[i], divisor, key));
     nll_sum += sum.nll_sum;
   }
   loss = nll_sum / divisor;
   return true;
 }
 
-absl::Status Trainer::ApplyUpdate(UpdateRecord& record) {
+void Trainer::ApplyUpdate(UpdateRecord& record) {
   const absl::Time start = parts_.clock.Now();
   record.learning_rate = options_.schedule.RateAt(state_.updates);
-  bool applied = false;
   if (std::isfinite(record.loss)) {
-    const UpdateResult result = AdamWUpdate(parts_.adapter, options_.optimizer,
-                                            record.learning_rate, state_.updates + 1);
+    const UpdateResult result =
+        AdamWUpdate(parts_.adapter, options_.optimizer, record.learning_rate, state_.updates + 1);
     record.grad_norm = result.grad_norm;
-    applied = result.applied;
+    record.applied = result.applied;
   } else {
     record.grad_norm = GradientNorm(parts_.adapter.gradients());
   }
+  if (record.applied) ++state_.updates;
   record.optim = parts_.clock.Now() - start;
-  log_.Add(record);
-  if (!applied) return CountNonFinite(record);
-  ++state_.updates;
-  state_.nonfinite_in_a_row = 0;
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::CountNonFinite(const UpdateRecord& record) {
-  ++state_.nonfinite_in_a_row;
+  state_.nonfinite_in_a_row = record.applied ? 0 : state_.nonfinite_in_a_row + 1;
+  if (record.applied) return absl::OkStatus();
   const int64_t step = state_.step + 1;
-  const std::string what = absl::StrCat("step ", step, ": loss ", record.loss, ", gradient norm ",
-                                        record.grad_norm);
+  const std::string what =
+      absl::StrCat("step ", step, ": loss ", record.loss, ", gradient norm ", record.grad_norm);
   if (state_.nonfinite_in_a_row < options_.max_nonfinite_in_a_row) {
     parts_.sink.OnNotice(Warning(ReasonName(Reason::kNonFiniteLoss),
                                  absl::StrCat(what, ": the update was left out")));
@@ -187,7 +188,8 @@ absl::Status Trainer::CountNonFinite(const UpdateRecord& record) {
 }
 
 absl::Status Trainer::AfterWindow() {
-  if (state_.step % options_.logging_steps == 0 && !log_.empty()) Log();
+  const bool last = state_.step == parts_.plan.total_steps();
+  if ((last || state_.step % options_.logging_steps == 0) && !log_.empty()) Log();
   if (IsDue(options_.eval_strategy, options_.eval_steps)) TRAIND_RETURN_IF_ERROR(Evaluate());
   if (IsDue(options_.save_strategy, options_.save_steps)) TRAIND_RETURN_IF_ERROR(Save());
   return absl::OkStatus();

@@ -67,7 +67,8 @@ class Trainer {
   // Adds the window's gradient; sets `loss`. True: done, false: a stop came in between.
   absl::StatusOr<bool> ForwardBackward(const std::vector<PackedBatch>& window, int64_t denominator,
                                        double& loss);
-  absl::Status ApplyUpdate(UpdateRecord& record);
+  // One optimizer step; fills in norm, rate, time and whether it was applied.
+  void ApplyUpdate(UpdateRecord& record);
   absl::Status CountNonFinite(const UpdateRecord& record);
 
   // Reports, evaluates and saves as the options ask after the update that was just made.
