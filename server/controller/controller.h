@@ -2,15 +2,12 @@
 // from workers, and turns each into one committed change.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "traind/v1/job.pb.h"
 #include "traind/v1/job_service.pb.h"
-#include "traind/worker/v1/worker_service.pb.h"
 
 namespace traind::controller {
 
@@ -34,22 +31,6 @@ class JobController {
     std::string job_name;  // Empty: free.
   };
   virtual std::vector<DeviceUse> ListDeviceUse() = 0;
-};
-
-// What a worker connection may say; implemented by the controller, called by the supervisor.
-class WorkerReports {
- public:
-  virtual ~WorkerReports() = default;
-
-  // A worker dialled in. Returns the newest committed report number. Errors: FAILED_PRECONDITION
-  // (ATTEMPT_FENCED).
-  virtual absl::StatusOr<int64_t> OnHello(const worker::v1::Hello& hello) = 0;
-  // Commits reports in order and returns the newest committed number; reports at or below it are
-  // dropped silently. Errors: ATTEMPT_FENCED.
-  virtual absl::StatusOr<int64_t> OnReports(const std::string& attempt_uid, int64_t fencing_token,
-                                            const std::vector<worker::v1::Report>& reports) = 0;
-  // The worker's process is known to be gone, or its lease ran out and it was killed.
-  virtual void OnWorkerGone(const std::string& attempt_uid, const absl::Status& why) = 0;
 };
 
 }  // namespace traind::controller
