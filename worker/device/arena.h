@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "absl/status/status.h"
+
 namespace traind {
 
 // Hands out pieces of one 64-byte aligned block. A layout is walked twice: once measuring, then,
@@ -16,8 +18,8 @@ class Arena {
   void BeginMeasuring();
 
   // Makes room for what was measured, throwing the old contents away if it has to grow, and
-  // starts a walk for real.
-  void Reserve();
+  // starts a walk for real. Errors: RESOURCE_EXHAUSTED (OUT_OF_MEMORY).
+  absl::Status Reserve();
 
   // The next `count` floats, 64-byte aligned and followed by at least 16 floats that kernels may
   // read but not write.
