@@ -80,7 +80,6 @@ class Statement {
   void Note(int code);
 
   Database& database_;
-  std::string sql_;
   std::unique_ptr<sqlite3_stmt, Finalizer> handle_;
   absl::Status first_error_;
   int next_parameter_ = 1;
