@@ -1,6 +1,6 @@
 #include "worker/trainer/step_log.h"
 
-#include "worker/trainer/resource_usage.h"
+#include "worker/device/process_usage.h"
 
 namespace traind {
 namespace {
@@ -35,9 +35,9 @@ v1::StepMetrics StepLog::Take() {
   phases["data"] = absl::ToDoubleSeconds(newest_.data);
   phases["forward_backward"] = absl::ToDoubleSeconds(newest_.forward_backward);
   phases["optim"] = absl::ToDoubleSeconds(newest_.optim);
-  const ResourceUsage now = ReadResourceUsage();
-  metrics.set_memory_bytes(now.memory_bytes);
-  metrics.set_peak_memory_bytes(now.peak_memory_bytes);
+  const MemoryUsage memory = ReadMemoryUsage();
+  metrics.set_memory_bytes(memory.resident_bytes);
+  metrics.set_peak_memory_bytes(memory.peak_resident_bytes);
   metrics.set_cpu_cores(PerSecond(absl::ToDoubleSeconds(cpu_time_), update_time_));
   *pending_ = PendingLog();
   timed_tokens_ = 0;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/names/resource_name.h"
 #include "common/status/errors.h"
-#include "worker/trainer/resource_usage.h"
+#include "worker/device/process_usage.h"
 
 namespace traind {
 namespace {
@@ -100,7 +100,7 @@ absl::StatusOr<TrainingEnd> Trainer::Stop() {
 
 absl::StatusOr<Trainer::WindowEnd> Trainer::TrainWindow() {
   const absl::Time start = parts_.clock.Now();
-  const absl::Duration cpu_start = ProcessCpuTime();
+  const absl::Duration cpu_start = CpuTimeUsed();
   const std::vector<PackedBatch> window = PackWindow(parts_.plan.UpdateAt(state_.step));
   UpdateRecord record;
   record.tokens = Tokens(window);
@@ -113,7 +113,7 @@ absl::StatusOr<Trainer::WindowEnd> Trainer::TrainWindow() {
     if (!done) return WindowEnd::kStopRequested;
     record.forward_backward = parts_.clock.Now() - packed;
     ApplyUpdate(record);
-    record.cpu = ProcessCpuTime() - cpu_start;
+    record.cpu = CpuTimeUsed() - cpu_start;
     log_.Add(record);
     TRAIND_RETURN_IF_ERROR(CountNonFinite(record));
   } else if (parts_.stop.kind() != StopKind::kNone) {

@@ -262,7 +262,7 @@ TEST_F(TrainerTest, EpochStrategiesFollowThePlan) {
   plan_options_.num_train_epochs = 2;
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(sink_.order,
-              ElementsAre("eval 0", "eval 3", "checkpoint 3", "eval 6", "checkpoint 6", "step 6"));
+              ElementsAre("eval 0", "eval 3", "checkpoint 3", "step 6", "eval 6", "checkpoint 6"));
 }
 
 TEST_F(TrainerTest, PhasesComeInOrder) {
