@@ -55,12 +55,12 @@ class ChatTemplate {
   const std::string& source() const { return source_; }
 
  private:
-  ChatTemplate(hftext_template* handle, std::string source, std::string special_tokens_json,
-               std::string file);
+  ChatTemplate(hftext_template* handle, absl::string_view source,
+               const std::map<std::string, std::string>& special_tokens, absl::string_view file);
 
   hftext_template* handle_;
   std::string source_;
-  std::string special_tokens_json_;
+  std::map<std::string, std::string> special_tokens_;
   std::string file_;
 };
 

@@ -39,6 +39,7 @@ struct GgufVocabulary {
   std::vector<std::string> tokens;
   std::vector<std::string> merges;   // `left right`.
   std::vector<int32_t> token_types;  // 3: control, 4: user-defined. Parallel to tokens, or empty.
+  std::optional<int32_t> bos_id;     // Put before every text when special tokens are asked for.
 };
 
 // One vocabulary with its rules. Thread-safe. Truncation and padding that a tokenizer.json bakes
@@ -81,9 +82,9 @@ class Tokenizer {
   absl::StatusOr<std::string> ToJson() const;
 
  private:
-  explicit Tokenizer(hftext_tokenizer* handle);
-  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(hftext_tokenizer* handle,
-                                                           absl::string_view file);
+  Tokenizer(hftext_tokenizer* handle, std::vector<int32_t> special_ids);
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Own(hftext_tokenizer* handle,
+                                                        absl::string_view file);
 
   hftext_tokenizer* handle_;
   int64_t vocab_size_;
