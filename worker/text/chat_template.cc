@@ -14,11 +14,9 @@ using Json = nlohmann::ordered_json;  // `tojson` in a template shows the order 
 
 constexpr int64_t kClock = -1;
 
-absl::Status TemplateError(absl::string_view file, absl::string_view what,
-                           absl::string_view why) {
+absl::Status TemplateError(absl::string_view file, absl::string_view what, absl::string_view why) {
   return Error(absl::StatusCode::kInvalidArgument, Reason::kTextInvalid,
-               absl::StrCat("the chat template of ", file, " ", what, ": ", why),
-               {{"file", file}});
+               absl::StrCat("the chat template of ", file, " ", what, ": ", why), {{"file", file}});
 }
 
 // Refuses what is no JSON of the type that `is_right` tells.

@@ -44,6 +44,9 @@ struct TextModel {
 
   // Ids that end an answer: EOS and the token that ends an assistant turn of the chat template.
   std::vector<int32_t> StopIds() const;
+
+ private:
+  bool NeedsBos(const std::vector<int32_t>& ids) const;
 };
 
 // Reads a Hugging Face folder (tokenizer.json, tokenizer_config.json, chat_template.jinja, which

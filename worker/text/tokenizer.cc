@@ -13,8 +13,7 @@ namespace {
 
 absl::Status ModelInvalid(absl::string_view file, absl::string_view why) {
   return Error(absl::StatusCode::kInvalidArgument, Reason::kModelInvalid,
-               absl::StrCat("the tokenizer of ", file, " cannot be used: ", why),
-               {{"file", file}});
+               absl::StrCat("the tokenizer of ", file, " cannot be used: ", why), {{"file", file}});
 }
 
 absl::Status TextInvalid(absl::string_view why) {
@@ -100,8 +99,7 @@ absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids,
   HftextText text;
   HftextText error;
   if (hftext_tokenizer_decode(handle_, unsigned_ids.data(), unsigned_ids.size(),
-                              skip_special_tokens ? 1 : 0, text.out(),
-                              error.out()) != HFTEXT_OK) {
+                              skip_special_tokens ? 1 : 0, text.out(), error.out()) != HFTEXT_OK) {
     return TextInvalid(error.str());
   }
   return text.str();
@@ -115,8 +113,8 @@ std::optional<int32_t> Tokenizer::TokenToId(absl::string_view token) const {
 
 std::optional<std::string> Tokenizer::IdToToken(int32_t id) const {
   HftextText token;
-  if (id < 0 || hftext_tokenizer_id_to_token(handle_, static_cast<uint32_t>(id), token.out()) !=
-                    HFTEXT_OK) {
+  if (id < 0 ||
+      hftext_tokenizer_id_to_token(handle_, static_cast<uint32_t>(id), token.out()) != HFTEXT_OK) {
     return std::nullopt;
   }
   return token.str();

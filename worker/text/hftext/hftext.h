@@ -55,7 +55,8 @@ int hftext_tokenizer_from_gguf(const char* json, size_t size, hftext_tokenizer**
                                hftext_text* error);
 void hftext_tokenizer_free(hftext_tokenizer* tokenizer);
 
-/* `offsets` may be null. They are bytes of `text`; tokens that share one character get all of it. */
+/* `offsets` may be null. They are bytes of `text`; tokens that share one character get all of it.
+ */
 int hftext_tokenizer_encode(const hftext_tokenizer* tokenizer, const char* text, size_t size,
                             int add_special_tokens, hftext_ids* ids, hftext_ranges* offsets,
                             hftext_text* error);
@@ -73,8 +74,7 @@ int hftext_tokenizer_special_ids(const hftext_tokenizer* tokenizer, hftext_ids* 
 int hftext_tokenizer_to_json(const hftext_tokenizer* tokenizer, hftext_text* out,
                              hftext_text* error);
 
-int hftext_template_new(const char* source, size_t size, hftext_template** out,
-                        hftext_text* error);
+int hftext_template_new(const char* source, size_t size, hftext_template** out, hftext_text* error);
 void hftext_template_free(hftext_template* chat_template);
 int hftext_template_has_generation(const hftext_template* chat_template);
 /* `variables_json`: one object. `unix_seconds`: what strftime_now() shows; negative: the clock.
