@@ -25,6 +25,7 @@ struct ModelConfig {
   double rms_norm_eps = 0;
   double rope_theta = 0;
   bool tie_word_embeddings = false;
+  std::string dtype;                   // As config.json says it, such as `bfloat16`; may be empty.
   int32_t bos_token_id = -1;           // -1: none.
   std::vector<int32_t> eos_token_ids;  // May be empty.
   int32_t pad_token_id = -1;           // -1: none.

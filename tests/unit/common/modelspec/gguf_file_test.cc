@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/os/file.h"
 #include "common/status/errors.h"
+#include "tests/support/gguf_bytes.h"
 
 namespace traind {
 namespace {
@@ -28,37 +29,6 @@ std::string ParseError(const std::string& bytes) {
   EXPECT_EQ(MetadataOf(header.status(), "path"), "bad.gguf");
   return std::string(header.status().message());
 }
-
-// A GGUF file that is put together number by number.
-class GgufBytes {
- public:
-  GgufBytes(uint64_t tensors, uint64_t metadata) {
-    bytes_ = "GGUF";
-    Add<uint32_t>(3).Add(tensors).Add(metadata);
-  }
-  template <typename Number>
-  GgufBytes& Add(Number number) {
-    bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
-    return *this;
-  }
-  GgufBytes& AddString(const std::string& text) {
-    Add<uint64_t>(text.size());
-    bytes_ += text;
-    return *this;
-  }
-  // A 2-D tensor with ggml's order of dimensions.
-  GgufBytes& AddTensor(const std::string& name, int64_t columns, int64_t rows, uint32_t type,
-                       uint64_t offset) {
-    return AddString(name).Add<uint32_t>(2).Add(columns).Add(rows).Add(type).Add(offset);
-  }
-  std::string WithData(size_t size) const {
-    return bytes_ + std::string((32 - bytes_.size() % 32) % 32 + size, '\0');
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
 
 TEST(GgufFileTest, ReadsMetadataOfEveryType) {
   const auto file = GgufFile::Open(kTinyLlama);
