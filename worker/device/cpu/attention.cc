@@ -7,6 +7,7 @@
 
 #include "worker/device/cpu/fast_math.h"
 #include "worker/device/cpu/gemm_kernel.h"
+#include "worker/device/cpu/parallel.h"
 #include "worker/device/cpu/softmax.h"
 
 namespace traind::cpu {
@@ -80,12 +81,17 @@ template <typename Body>
 void ForEachHeadGroup(const AttentionShape& shape, absl::Span<const int32_t> row_offsets,
                       Body body) {
   const int64_t rows = static_cast<int64_t>(row_offsets.size()) - 1;
+  int64_t operations = 0;
+  for (size_t row = 0; row + 1 < row_offsets.size(); ++row) {
+    const int64_t length = row_offsets[row + 1] - row_offsets[row];
+    operations += length * length * shape.query_size();
+  }
   std::vector<size_t> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return row_offsets[a + 1] - row_offsets[a] > row_offsets[b + 1] - row_offsets[b];
   });
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for schedule(dynamic, 1) if (WorthThreads(operations))
   for (int64_t task = 0; task < rows * shape.key_value_heads; ++task) {
     const size_t row = order[static_cast<size_t>(task / shape.key_value_heads)];
     body(HeadGroup{shape, row_offsets[row], row_offsets[row + 1] - row_offsets[row],
@@ -238,7 +244,9 @@ void CachedAttention(const AttentionShape& shape, const CachedQueries& queries,
   const int64_t head_dim = shape.head_dim;
   const int64_t group_size = shape.query_heads / shape.key_value_heads;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-#pragma omp parallel for schedule(static)
+  const int64_t operations =
+      2 * queries.tokens * (queries.first + queries.tokens) * shape.query_size();
+#pragma omp parallel for schedule(static) if (WorthThreads(operations))
   for (int64_t task = 0; task < queries.tokens * shape.query_heads; ++task) {
     const int64_t token = task / shape.query_heads;
     const int64_t head = task % shape.query_heads;

@@ -1,5 +1,7 @@
 #include "worker/device/cpu/dropout.h"
 
+#include "worker/device/cpu/parallel.h"
+
 namespace traind::cpu {
 namespace {
 
@@ -41,7 +43,7 @@ bool Keeps(const DropoutMask& mask, int64_t row, int64_t col) {
 void ApplyDropout(const DropoutMask& mask, const float* x, int64_t rows, int64_t cols, float* y) {
   const uint32_t threshold = Threshold(mask);
   const float scale = KeptScale(mask);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(16 * rows * cols))
   for (int64_t row = 0; row < rows; ++row) {
     const uint32_t key = RowKey(mask, row);
     const float* in = x + row * cols;
@@ -58,7 +60,7 @@ void AddDropoutBackward(const DropoutMask& mask, const float* dy, int64_t rows, 
                         float* dx) {
   const uint32_t threshold = Threshold(mask);
   const float scale = KeptScale(mask);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(16 * rows * cols))
   for (int64_t row = 0; row < rows; ++row) {
     const uint32_t key = RowKey(mask, row);
     const float* gradient = dy + row * cols;

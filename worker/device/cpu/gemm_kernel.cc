@@ -8,6 +8,8 @@
 #include <memory>
 #include <new>
 
+#include "worker/device/cpu/parallel.h"
+
 namespace traind::cpu {
 namespace {
 
@@ -183,7 +185,7 @@ float Dot(const float* x, const float* y, int64_t size) {
 // For one or a few rows against B stored column by column: one pass over B, no packing.
 void FewRowsGemm(const ConstMatrix& a, const ConstMatrix& b, float alpha, bool accumulate,
                  const Matrix& c) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(c.rows * c.cols * a.cols))
   for (int64_t j = 0; j < c.cols; ++j) {
     for (int64_t i = 0; i < c.rows; ++i) {
       float& out = c.data[i * c.row_stride + j];
@@ -252,7 +254,7 @@ void OwnGemm(const ConstMatrix& a, const ConstMatrix& b, float alpha, bool accum
   const int64_t tiles = (c.rows + kTileRows - 1) / kTileRows;
   // Dealing out columns packs B only once; with few columns the rows are dealt out.
   const bool by_cols = panels >= 16 || tiles < 16;
-#pragma omp parallel
+#pragma omp parallel if (WorthThreads(c.rows * c.cols * a.cols))
   {
     const int64_t part = omp_get_thread_num();
     const int64_t parts = omp_get_num_threads();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "worker/device/cpu/fast_math.h"
+#include "worker/device/cpu/parallel.h"
 
 namespace traind::cpu {
 namespace {
@@ -24,7 +25,7 @@ float Sigmoid(float x) { return 1.0f / (1.0f + FastExp(-x)); }
 }  // namespace
 
 void RmsNormForward(const RmsNorm& norm, const float* x, int64_t rows, float* y) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(8 * rows * norm.size))
   for (int64_t row = 0; row < rows; ++row) {
     const float* in = x + row * norm.size;
     float* out = y + row * norm.size;
@@ -36,7 +37,7 @@ void RmsNormForward(const RmsNorm& norm, const float* x, int64_t rows, float* y)
 
 void RmsNormBackward(const RmsNorm& norm, const float* x, const float* dy, int64_t rows,
                      float* dx) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(8 * rows * norm.size))
   for (int64_t row = 0; row < rows; ++row) {
     const float* in = x + row * norm.size;
     const float* gradient = dy + row * norm.size;
@@ -56,7 +57,8 @@ void RmsNormBackward(const RmsNorm& norm, const float* x, const float* dy, int64
 void ApplyRotary(const RotaryTable& table, const RotaryRows& rows, RotaryDirection direction) {
   const int64_t half = table.head_dim / 2;
   const float sign = direction == RotaryDirection::kForward ? 1.0f : -1.0f;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule( \
+        static) if (WorthThreads(8 * rows.rows * rows.heads * table.head_dim))
   for (int64_t row = 0; row < rows.rows; ++row) {
     const float* cosines = table.cosines + rows.positions[row] * half;
     const float* sines = table.sines + rows.positions[row] * half;
@@ -75,7 +77,7 @@ void ApplyRotary(const RotaryTable& table, const RotaryRows& rows, RotaryDirecti
 }
 
 void SwigluForward(const float* gate_up, int64_t rows, int64_t size, float* y) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(32 * rows * size))
   for (int64_t row = 0; row < rows; ++row) {
     const float* gate = gate_up + row * 2 * size;
     const float* up = gate + size;
@@ -86,7 +88,7 @@ void SwigluForward(const float* gate_up, int64_t rows, int64_t size, float* y) {
 }
 
 void SwigluBackward(const float* dy, int64_t rows, int64_t size, float* gate_up) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(32 * rows * size))
   for (int64_t row = 0; row < rows; ++row) {
     float* gate = gate_up + row * 2 * size;
     float* up = gate + size;

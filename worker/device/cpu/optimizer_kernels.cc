@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/device/cpu/parallel.h"
+
 namespace traind::cpu {
 namespace {
 
@@ -25,7 +27,7 @@ double SumOfSquares(absl::Span<const float> values) {
   const int64_t size = static_cast<int64_t>(values.size());
   // One sum per block, added in order: an OpenMP reduction would add in the order of arrival.
   std::vector<double> sums(static_cast<size_t>((size + kBlock - 1) / kBlock));
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(size))
   for (int64_t block = 0; block < static_cast<int64_t>(sums.size()); ++block) {
     const int64_t begin = block * kBlock;
     sums[static_cast<size_t>(block)] =
@@ -44,7 +46,7 @@ void AdamW(const AdamWConstants& constants, absl::Span<const float> gradients,
   float* m = exp_avg.data();
   float* v = exp_avg_sq.data();
   const int64_t size = static_cast<int64_t>(parameters.size());
-#pragma omp parallel for simd schedule(static)
+#pragma omp parallel for simd schedule(static) if (parallel : WorthThreads(16 * size))
   for (int64_t i = 0; i < size; ++i) {
     const float gradient = g[i] * k.gradient_scale;
     m[i] = k.beta1 * m[i] + k.one_minus_beta1 * gradient;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "worker/device/cpu/fast_math.h"
+#include "worker/device/cpu/parallel.h"
 
 namespace traind::cpu {
 namespace {
@@ -51,7 +52,7 @@ float SoftmaxInPlace(float* values, int64_t size) {
 }
 
 void CrossEntropy(const LogitRows& rows, double* nll) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(32 * rows.rows * rows.vocab_size))
   for (int64_t i = 0; i < rows.rows; ++i) {
     const float* logits = rows.logits + i * rows.vocab_size;
     const float largest = Largest(logits, rows.vocab_size);
@@ -61,7 +62,7 @@ void CrossEntropy(const LogitRows& rows, double* nll) {
 }
 
 void CrossEntropyWithGradient(const LogitRows& rows, float gradient_scale, double* nll) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (WorthThreads(32 * rows.rows * rows.vocab_size))
   for (int64_t i = 0; i < rows.rows; ++i) {
     float* logits = rows.logits + i * rows.vocab_size;
     const int32_t target = rows.targets[i];
