@@ -118,11 +118,22 @@ absl::StatusOr<ProcessIdentity> LeaseSupervisor::StartWorker(
   return identity;
 }
 
-void LeaseSupervisor::ReattachWorker(const EarlierWorker& worker) {
+bool LeaseSupervisor::ReattachWorker(const EarlierWorker& worker) {
   absl::StatusOr<Subprocess> process = launcher_.Find(worker.attempt_uid, worker.identity);
+  if (!process.ok() && worker.identity.pid == 0) return false;
   std::optional<Subprocess> held;
   if (process.ok()) held.emplace(*std::move(process));
   Add(worker.attempt_uid, worker.attempt_dir, std::move(held));
+  return true;
+}
+
+void LeaseSupervisor::KillStrays(const std::set<std::string>& known) {
+  for (const std::string& attempt_uid : launcher_.FindAttempts()) {
+    if (known.count(attempt_uid) > 0) continue;
+    const absl::Status killed = launcher_.KillAttempt(attempt_uid, options_.kill_grace);
+    Log(LogLevel::kWarn, "worker.stray_killed",
+        {{"attempt", attempt_uid}, {"error", std::string(killed.message())}});
+  }
 }
 
 void LeaseSupervisor::Add(const std::string& attempt_uid, const std::string& attempt_dir,

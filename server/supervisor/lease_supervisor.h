@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +57,8 @@ class LeaseSupervisor : public Supervisor {
 
   absl::StatusOr<ProcessIdentity> StartWorker(
       const worker::v1::WorkerAssignment& assignment) override;
-  void ReattachWorker(const EarlierWorker& worker) override;
+  bool ReattachWorker(const EarlierWorker& worker) override;
+  void KillStrays(const std::set<std::string>& known) override;
   void StopWorker(const std::string& attempt_uid, bool checkpoint, absl::Duration grace) override;
   std::vector<WorkerStatus> ListWorkers() override;
 

@@ -1,6 +1,7 @@
 // Watches over workers: starts them, keeps their leases, stops them, and knows when they are gone.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,14 @@ class Supervisor {
   virtual absl::StatusOr<ProcessIdentity> StartWorker(
       const worker::v1::WorkerAssignment& assignment) = 0;
 
-  // Watches a worker again. One that is gone meanwhile is reported as every other.
-  virtual void ReattachWorker(const EarlierWorker& worker) = 0;
+  // Watches a worker again. One that is gone meanwhile is reported as every other. False, and
+  // nothing follows, if `identity` is empty and no process carries the attempt's mark: then it was
+  // never started, or ended before anybody knew, and may be started now.
+  virtual bool ReattachWorker(const EarlierWorker& worker) = 0;
+
+  // Ends the processes of all attempts of this state folder that are not in `known`, and returns
+  // when they are gone. Called once, before anything is started.
+  virtual void KillStrays(const std::set<std::string>& known) = 0;
 
   // Tells the worker to leave, now or once it dials in, and kills it after `grace`. A second call
   // can only bring the end nearer. Nothing happens if the attempt is not known.
