@@ -78,11 +78,13 @@ HostDefaults CurrentHost() {
   return host;
 }
 
-absl::StatusOr<v1::TraindConfig> LoadConfig(const std::string& path, const HostDefaults& host) {
+absl::StatusOr<v1::TraindConfig> ReadConfig(const std::string& path) {
   TRAIND_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, Reason::kConfigInvalid));
-  TRAIND_ASSIGN_OR_RETURN(v1::TraindConfig config, absl::EndsWith(path, ".json")
-                                                       ? ParseJson(text, path)
-                                                       : ParseText(text, path));
+  return absl::EndsWith(path, ".json") ? ParseJson(text, path) : ParseText(text, path);
+}
+
+absl::StatusOr<v1::TraindConfig> LoadConfig(const std::string& path, const HostDefaults& host) {
+  TRAIND_ASSIGN_OR_RETURN(v1::TraindConfig config, ReadConfig(path));
   absl::StatusOr<v1::TraindConfig> resolved = ResolveConfig(std::move(config), host);
   if (!resolved.ok()) return WithContext(resolved.status(), path);
   return resolved;

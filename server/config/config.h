@@ -20,6 +20,10 @@ struct HostDefaults {
 // The host that the program runs on.
 HostDefaults CurrentHost();
 
+// Reads a file as JSON (name ends in `.json`) or protobuf text, and neither completes nor checks
+// it. Errors: as LoadConfig's, of reading.
+absl::StatusOr<v1::TraindConfig> ReadConfig(const std::string& path);
+
 // Reads a file as JSON (name ends in `.json`) or protobuf text and resolves it. Errors: NOT_FOUND,
 // PERMISSION_DENIED and INVALID_ARGUMENT, all CONFIG_INVALID, naming the file and the line or every
 // wrong field.

@@ -200,8 +200,14 @@ void Controller::EndAttempt(const std::string& attempt_uid, const absl::Status& 
   const bool time_is_up = holdings_[attempt_uid].time_is_up;
   const auto update =
       jobs::AttemptLost(*record, time_is_up ? TimeIsUp(record->job) : why, clock_.Now());
-  absl::Status committed = update.status();
-  if (update.ok() && *update) committed = Commit(*record, **update, "end");
+  absl::Status committed;
+  if (!update.ok()) {
+    metrics_.OnBug();
+    Log(LogLevel::kError, "attempt.end_refused",
+        {{"attempt", attempt_uid}, {"error", std::string(update.status().message())}});
+  } else if (*update) {
+    committed = Commit(*record, **update, "end");
+  }
   if (!committed.ok()) {
     Log(LogLevel::kError, "attempt.end_delayed",
         {{"attempt", attempt_uid}, {"error", std::string(committed.message())}});

@@ -68,14 +68,17 @@ Controller::~Controller() { Stop(); }
 
 absl::StatusOr<v1::Job> Controller::CreateJob(const v1::CreateJobRequest& request,
                                               const std::string& owner) {
+  using metrics::SubmitResult;
   const absl::Time start = clock_.SteadyNow();
   auto result = queue_.Run([&] { return DoCreate(request, owner); });
-  absl::StatusOr<v1::Job> job = result ? *std::move(result) : Draining();
-  if (!job.ok())
-    metrics_.OnSubmitted(metrics::SubmitResult::kRejected, {});
-  else
-    metrics_.OnSubmitted(metrics::SubmitResult::kAccepted, clock_.SteadyNow() - start);
-  return job;
+  const absl::StatusOr<store::CreateResult> created = result ? *std::move(result) : Draining();
+  if (!created.ok()) {
+    metrics_.OnSubmitted(SubmitResult::kRejected, absl::ZeroDuration());
+    return created.status();
+  }
+  metrics_.OnSubmitted(created->replayed ? SubmitResult::kReplayed : SubmitResult::kAccepted,
+                       clock_.SteadyNow() - start);
+  return created->job;
 }
 
 absl::StatusOr<v1::Job> Controller::CancelJob(const std::string& name, const std::string& etag) {
@@ -108,36 +111,46 @@ void Controller::OnWorkerGone(const std::string& attempt_uid, const absl::Status
   queue_.Post([=, this] { EndAttempt(attempt_uid, why); });
 }
 
-absl::StatusOr<v1::Job> Controller::DoCreate(const v1::CreateJobRequest& request,
-                                             const std::string& owner) {
-  const auto queued = std::count_if(active_.begin(), active_.end(), [](const auto& entry) {
-    return entry.second.job.state() == v1::Job::QUEUED;
-  });
+absl::StatusOr<store::CreateResult> Controller::DoCreate(const v1::CreateJobRequest& request,
+                                                         const std::string& owner) {
+  const absl::Time now = clock_.Now();
+  const store::RequestId id{request.request_id(), HashRequest(request, owner), now};
+  if (QueueIsFull()) return ReplayOrRefuse(id);
   v1::Job job = request.job();
   job.set_name(JobName(request.job_id().empty() ? NewJobId() : request.job_id()));
   job.set_uid(NewUuid());
   job.set_owner(owner);
-  const absl::Time now = clock_.Now();
   const jobs::JobUpdate update = jobs::QueuedJob(std::move(job), now);
-  const store::RequestId id{request.request_id(), HashRequest(request, owner), now};
-  // A retry of a call that went through must get its job even if the queue is full by now, so the
-  // limit counts only for calls without an id that could be known.
-  if (queued >= options_.max_queued_jobs && id.id.empty()) {
-    return Error(
-        absl::StatusCode::kResourceExhausted, Reason::kQueueFull,
-        absl::StrCat(queued, " jobs wait already, and no more than ", options_.max_queued_jobs,
-                     " may; try again when some have started"),
-        {{"queued", absl::StrCat(queued)}, {"limit", absl::StrCat(options_.max_queued_jobs)}});
-  }
   const absl::Time start = clock_.SteadyNow();
   TRAIND_ASSIGN_OR_RETURN(store::CreateResult created, store_.CreateJob(update, id));
   metrics_.ObserveTransaction("create", clock_.SteadyNow() - start);
   TRAIND_RETURN_IF_ERROR(FaultPoint("controller.after_create"));
-  if (created.replayed) return created.job;
+  if (created.replayed) return created;
   active_[created.job.uid()].job = created.job;
   Announce(created.job, update.events);
   queue_.Post([this] { Schedule(); });
-  return created.job;
+  return created;
+}
+
+bool Controller::QueueIsFull() const {
+  const auto queued = std::count_if(active_.begin(), active_.end(), [](const auto& entry) {
+    return entry.second.job.state() == v1::Job::QUEUED;
+  });
+  return queued >= options_.max_queued_jobs;
+}
+
+absl::StatusOr<store::CreateResult> Controller::ReplayOrRefuse(const store::RequestId& id) {
+  // The retry of a call that went through must get its job, however many wait by now.
+  if (!id.id.empty()) {
+    TRAIND_ASSIGN_OR_RETURN(const std::optional<v1::Job> earlier, store_.FindRequest(id));
+    if (earlier) return store::CreateResult{*earlier, /*replayed=*/true};
+  }
+  const std::string limit = absl::StrCat(options_.max_queued_jobs);
+  return Error(absl::StatusCode::kResourceExhausted, Reason::kQueueFull,
+               absl::StrCat(limit,
+                            " jobs wait already, as many as max_queued_jobs allows; try "
+                            "again when some have started"),
+               {{"limit", limit}});
 }
 
 absl::StatusOr<v1::Job> Controller::DoCancel(const std::string& name, const std::string& etag) {

@@ -62,8 +62,8 @@ class Controller : public JobController, public supervisor::WorkerReports {
   // store's.
   absl::Status Start();
 
-  // Finishes what has begun; later calls get UNAVAILABLE (DRAINING). Workers run on. The supervisor
-  // must be stopped before, since its calls would wait.
+  // Answers what was called before; later calls, the supervisor's too, get UNAVAILABLE (DRAINING)
+  // at once. Workers run on.
   void Stop() { queue_.Stop(); }
 
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request,
@@ -88,7 +88,10 @@ class Controller : public JobController, public supervisor::WorkerReports {
   // Everything below lives on the controller's thread.
 
   // The public calls.
-  absl::StatusOr<v1::Job> DoCreate(const v1::CreateJobRequest& request, const std::string& owner);
+  absl::StatusOr<store::CreateResult> DoCreate(const v1::CreateJobRequest& request,
+                                               const std::string& owner);
+  bool QueueIsFull() const;
+  absl::StatusOr<store::CreateResult> ReplayOrRefuse(const store::RequestId& id);
   absl::StatusOr<v1::Job> DoCancel(const std::string& name, const std::string& etag);
   absl::Status DoDelete(const std::string& name, const std::string& etag);
   absl::StatusOr<int64_t> DoHello(const worker::v1::Hello& hello);

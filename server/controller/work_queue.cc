@@ -20,7 +20,11 @@ void WorkQueue::Stop() {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  if (thread_.joinable()) thread_.join();
+  // Somebody may wait for what was posted even if the thread was never started.
+  if (thread_.joinable())
+    thread_.join();
+  else
+    Loop();
 }
 
 bool WorkQueue::Post(std::function<void()> work) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,10 @@ class JobStore {
   // ALREADY_EXISTS (JOB_EXISTS), ALREADY_EXISTS (REQUEST_ID_REUSED) if the id came with another
   // request.
   virtual absl::StatusOr<CreateResult> CreateJob(JobChange change, const RequestId& request) = 0;
+
+  // The job that CreateJob made for this request before, as it is now, if it did. Errors:
+  // REQUEST_ID_REUSED.
+  virtual absl::StatusOr<std::optional<v1::Job>> FindRequest(const RequestId& request) = 0;
 
   // Applies a change and returns the job as stored: with the next revision, its etag
   // `"r<revision>"` and the newest sequence. Errors: NOT_FOUND (JOB_NOT_FOUND).

@@ -109,7 +109,8 @@ absl::Status RequestIdReused(const RequestId& request, absl::string_view job_nam
                {{"request_id", request.id}, {"job", job_name}});
 }
 
-// The job that this request made before, if it did. The answer is the job as it is now.
+}  // namespace
+
 absl::StatusOr<std::optional<v1::Job>> FindReplay(Database& database, const RequestId& request) {
   Statement find(database, "SELECT request_hash, job_uid, job_name FROM request_ids WHERE id = ?");
   TRAIND_ASSIGN_OR_RETURN(const bool found, find.Bind(request.id).Step());
@@ -124,8 +125,6 @@ absl::StatusOr<std::optional<v1::Job>> FindReplay(Database& database, const Requ
   if (record.job.uid() != job_uid) return JobNotFound(job_name);
   return std::move(record.job);
 }
-
-}  // namespace
 
 absl::StatusOr<CreateResult> InsertJob(Database& database, const JobChange& change,
                                        const RequestId& request) {

@@ -2,6 +2,7 @@
 // caller takes back what it did.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,9 @@
 #include "server/store/job_store.h"
 
 namespace traind::store {
+
+// As JobStore::FindRequest.
+absl::StatusOr<std::optional<v1::Job>> FindReplay(Database& database, const RequestId& request);
 
 // As JobStore::CreateJob.
 absl::StatusOr<CreateResult> InsertJob(Database& database, const JobChange& change,

@@ -33,6 +33,11 @@ absl::StatusOr<CreateResult> SqliteJobStore::CreateJob(JobChange change, const R
   return result;
 }
 
+absl::StatusOr<std::optional<v1::Job>> SqliteJobStore::FindRequest(const RequestId& request) {
+  TRAIND_ASSIGN_OR_RETURN(ReaderPool::Lease lease, readers_.Borrow());
+  return FindReplay(lease.database(), request);
+}
+
 absl::StatusOr<v1::Job> SqliteJobStore::Commit(JobChange change) {
   v1::Job job;
   TRAIND_RETURN_IF_ERROR(commits_.Run([&](Database& database) -> absl::Status {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class SqliteJobStore : public JobStore {
   static absl::StatusOr<std::unique_ptr<SqliteJobStore>> Open(const SqliteJobStoreOptions& options);
 
   absl::StatusOr<CreateResult> CreateJob(JobChange change, const RequestId& request) override;
+  absl::StatusOr<std::optional<v1::Job>> FindRequest(const RequestId& request) override;
   absl::StatusOr<v1::Job> Commit(JobChange change) override;
   absl::StatusOr<JobRecord> GetJob(const std::string& name) override;
   absl::Status DeleteJob(const std::string& name) override;
