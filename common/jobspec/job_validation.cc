@@ -260,7 +260,7 @@ void CheckRoots(const std::vector<JobPath>& paths, const std::vector<std::string
     FieldChecker form("");
     form.PathForm(path.field, path.path);
     if (form.violations().empty() && !IsUnderRoots(path.path, roots)) {
-      check.Add(path.field, absl::StrCat("lies outside the folders that jobs may use: ",
+      check.Add(path.field, absl::StrCat(path.path, " lies outside the daemon's allowed_roots: ",
                                          absl::StrJoin(roots, ", ")));
     }
   }

@@ -30,6 +30,7 @@ enum class Reason {
   kBug = 19,
   kNodeNotFound = 20,
   kAttemptFenced = 21,
+  kTooManyStreams = 22,
   kModelNotFound = 40,
   kModelInvalid = 41,
   kDatasetNotFound = 42,

@@ -32,6 +32,7 @@ struct ApiDependencies {
 
 struct ApiOptions {
   config::v1::TraindConfig config;                       // Resolved.
+  std::string node_name = "nodes/local";                 // Of this host, as in placements.
   std::string version;                                   // Such as `0.1.0`.
   absl::Duration heartbeat_interval = absl::Seconds(5);  // Of WatchJob and ReadLogs.
   int max_streams = 512;  // WatchJob, ReadLogs and DownloadCheckpoint together.
