@@ -163,6 +163,7 @@ void LeaseSupervisor::StopWorker(const std::string& attempt_uid, bool checkpoint
     worker.stop_grace = grace;
   }
   if (worker.connection != nullptr) worker.connection->SendStop(*worker.stop);
+  Wake();
 }
 
 std::vector<WorkerStatus> LeaseSupervisor::ListWorkers() {
