@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -136,6 +137,21 @@ absl::Status RenameDurably(const std::string& from, const std::string& to) {
     return ErrnoError(errno, Reason::kOutputFailed, absl::StrCat("rename ", from, " to"), to);
   }
   return SyncDirectory(Parent(to));
+}
+
+absl::Status ReplaceDirectoryDurably(const std::string& from, const std::string& to) {
+  if (!FileExists(to)) return RenameDurably(from, to);
+  std::string old = from;  // After the exchange the old folder has the new one's name.
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) {
+      return ErrnoError(errno, Reason::kOutputFailed, absl::StrCat("exchange ", from, " with"), to);
+    }
+    old = absl::StrCat(from, ".replaced");
+    TRAIND_RETURN_IF_ERROR(RenameDurably(to, old));
+    TRAIND_RETURN_IF_ERROR(RenameDurably(from, to));
+  }
+  TRAIND_RETURN_IF_ERROR(SyncDirectory(Parent(to)));
+  return RemoveAll(old);
 }
 
 absl::Status CreateDirectories(const std::string& path) {

@@ -66,6 +66,10 @@ absl::Status SyncDirectory(const std::string& path);
 // rename(2), then fsync of the folder that holds `to`.
 absl::Status RenameDurably(const std::string& from, const std::string& to);
 
+// Lets the folder `from` take the place of `to`, which may exist and is then removed; durably, and
+// where the file system can, in one step. Both lie in the same folder.
+absl::Status ReplaceDirectoryDurably(const std::string& from, const std::string& to);
+
 // Like `mkdir -p`.
 absl::Status CreateDirectories(const std::string& path);
 

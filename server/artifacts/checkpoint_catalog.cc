@@ -13,11 +13,11 @@
 #include "absl/strings/strip.h"
 #include "common/names/resource_name.h"
 #include "common/os/file.h"
+#include "common/os/sha256.h"
 #include "common/status/errors.h"
 #include "server/artifacts/checkpoint_file_reader.h"
 #include "server/artifacts/checkpoint_manifest.h"
 #include "server/artifacts/job_paths.h"
-#include "server/artifacts/sha256.h"
 
 namespace traind::artifacts {
 namespace {

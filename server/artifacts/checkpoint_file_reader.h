@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/artifacts/sha256.h"
+#include "common/os/sha256.h"
 #include "traind/v1/checkpoint.pb.h"
 
 namespace traind::artifacts {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace traind::artifacts {
+namespace traind {
 
 // Thread-compatible.
 class Sha256 {
@@ -27,4 +27,4 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-}  // namespace traind::artifacts
+}  // namespace traind

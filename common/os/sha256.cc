@@ -1,10 +1,10 @@
-#include "server/artifacts/sha256.h"
+#include "common/os/sha256.h"
 
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
 
-namespace traind::artifacts {
+namespace traind {
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
@@ -23,4 +23,4 @@ std::string Sha256::Hex() {
   return absl::BytesToHexString(bytes);
 }
 
-}  // namespace traind::artifacts
+}  // namespace traind
