@@ -184,7 +184,7 @@ absl::Status WriteSafetensors(const std::string& path, std::vector<SafetensorsEn
   for (const SafetensorsEntry& tensor : tensors) {
     TRAIND_RETURN_IF_ERROR(writer.Append({reinterpret_cast<const char*>(tensor.values.data()),
                                           tensor.values.size() * sizeof(float)}));
-    TRAIND_RETURN_IF_ERROR(FaultPoint("safetensors.after_first_tensor"));
+    TRAIND_RETURN_IF_ERROR(FaultPoint("safetensors.after_tensor"));
   }
   return writer.Close();
 }

@@ -66,7 +66,7 @@ struct SafetensorsEntry {
 // Writes float32 tensors, sorted by name, with the metadata that Transformers asks for
 // ({"format": "pt"}), and fsyncs. REQUIRES: names differ, values fit shapes. Errors:
 // RESOURCE_EXHAUSTED (DISK_FULL) and others with `reason`; the file is then incomplete.
-// Fault point: safetensors.after_first_tensor.
+// Fault point: safetensors.after_tensor.
 absl::Status WriteSafetensors(const std::string& path, std::vector<SafetensorsEntry> tensors,
                               Reason reason = Reason::kOutputFailed);
 

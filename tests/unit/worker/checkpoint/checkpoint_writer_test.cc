@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/os/file.h"
 #include "common/status/errors.h"
 #include "tests/support/temp_dir.h"
@@ -128,19 +129,24 @@ TEST(CheckpointWriterTest, AFolderThatCannotBeMadeIsAnError) {
 
 // Dies or runs out of disk at a fault point of the second save, in a process of its own, as the
 // fault is read once a process.
-class CheckpointFaultTest : public testing::TestWithParam<std::string> {
+struct Fault {
+  std::string name;
+  int pass = 2;  // The pass that is in the second save.
+};
+
+class CheckpointFaultTest : public testing::TestWithParam<Fault> {
  protected:
   CheckpointFaultTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
   // The same in the test and in its child.
   static std::string Directory(const std::string& kind) {
-    std::string name = absl::StrCat(testing::TempDir(), "traind-fault-", kind, "-", GetParam());
-    return name;
+    return absl::StrCat(testing::TempDir(), "traind-fault-", kind, "-", GetParam().name);
   }
 
   // Saves 10 and 20; ends the process with the second save's message.
   [[noreturn]] static void SaveTwice(const std::string& directory, const std::string& effect) {
-    ::setenv("TRAIND_FAULT", absl::StrCat(GetParam(), ":", effect, "@2").c_str(), 1);
+    ::setenv("TRAIND_FAULT",
+             absl::StrCat(GetParam().name, ":", effect, "@", GetParam().pass).c_str(), 1);
     const CheckpointFixture run(directory, /*keep_last=*/1);
     if (!RemoveAll(directory).ok() || !run.Save(10).ok()) std::exit(1);
     const auto saved = run.Save(20);
@@ -148,7 +154,7 @@ class CheckpointFaultTest : public testing::TestWithParam<std::string> {
     std::exit(ReasonOf(saved.status()) == Reason::kDiskFull ? 2 : 3);
   }
 
-  static bool renamed() { return GetParam() == "checkpoint.after_rename"; }
+  static bool renamed() { return GetParam().name == "checkpoint.after_rename"; }
 };
 
 TEST_P(CheckpointFaultTest, KilledThereResumesFromACompleteOne) {
@@ -183,11 +189,16 @@ TEST_P(CheckpointFaultTest, DiskFullThereKeepsTheOlderOne) {
   EXPECT_TRUE(RemoveAll(directory).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CheckpointFaultTest,
-                         testing::Values("checkpoint.after_weights", "checkpoint.after_optimizer",
-                                         "checkpoint.before_manifest", "checkpoint.before_rename",
-                                         "checkpoint.after_rename"),
-                         [](const auto& point) { return point.param.substr(11); });
+// A save writes 8 matrices and their 16 moments.
+INSTANTIATE_TEST_SUITE_P(
+    All, CheckpointFaultTest,
+    testing::Values(Fault{"safetensors.after_tensor", 24 + 1},
+                    Fault{"safetensors.after_tensor", 24 + 10}, Fault{"checkpoint.after_weights"},
+                    Fault{"checkpoint.after_optimizer"}, Fault{"checkpoint.before_manifest"},
+                    Fault{"checkpoint.before_rename"}, Fault{"checkpoint.after_rename"}),
+    [](const auto& point) {
+      return absl::StrCat(absl::StrReplaceAll(point.param.name, {{".", "_"}}), "_", point.index);
+    });
 
 #endif
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -202,6 +203,40 @@ TEST_F(PeftAdapterTest, AnInvalidAdapterIsNotPublished) {
   EXPECT_EQ(ReasonOf(manifest.status()), Reason::kAdapterInvalid);
   EXPECT_THAT(*ListDirectory(dir_.path()), testing::IsEmpty());
 }
+
+#ifdef TRAIND_FAULT_POINTS
+
+// Publishes again over an older adapter with a fault armed, in a process of its own, as the fault
+// is read once a process; ends it with 2 if the disk was said to be full.
+[[noreturn]] void PublishTwice(const std::string& folder, const std::string& fault) {
+  ::setenv("TRAIND_FAULT", (fault + "@2").c_str(), 1);
+  const AdapterLayout layout = TinyAdapterLayout();
+  const PeftBase base{"/models/tinyllama", TinyLlamaConfig()};
+  absl::Status status = RemoveAll(folder);
+  for (const double seed : {1.0, 2.0}) {
+    if (!status.ok()) std::exit(1);
+    status = PublishPeftAdapter(folder, layout, Waves(layout.size, seed), base, {}).status();
+  }
+  std::exit(ReasonOf(status) == Reason::kDiskFull ? 2 : 3);
+}
+
+TEST(PeftAdapterFaultTest, TheOldAdapterStaysUntilTheNewOneIsComplete) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string folder = testing::TempDir() + "traind-fault-adapter";
+  for (const std::string point : {"export.after_weights", "export.before_rename"}) {
+    EXPECT_EXIT(PublishTwice(folder, point + ":exit"), testing::ExitedWithCode(137), "");
+    const AdapterLayout layout = TinyAdapterLayout();
+    std::vector<float> back(static_cast<size_t>(layout.size));
+    EXPECT_TRUE(ReadPeftAdapter(folder, layout, absl::MakeSpan(back)).ok());
+    EXPECT_EQ(back, Waves(layout.size, 1));
+    EXPECT_EXIT(PublishTwice(folder, point + ":enospc"), testing::ExitedWithCode(2), "");
+    EXPECT_TRUE(ReadPeftAdapter(folder, layout, absl::MakeSpan(back)).ok());
+    EXPECT_EQ(back, Waves(layout.size, 1));
+  }
+  EXPECT_TRUE(RemoveAll(folder).ok());
+}
+
+#endif
 
 }  // namespace
 }  // namespace traind
