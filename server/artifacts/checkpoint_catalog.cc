@@ -1,6 +1,5 @@
 #include "server/artifacts/checkpoint_catalog.h"
 
-#include <google/protobuf/util/time_util.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -25,8 +24,9 @@ namespace {
 constexpr char kAdapterId[] = "adapter";
 constexpr absl::string_view kFolderPrefix = "checkpoint-";
 
-bool IsFolder(const std::string& path, struct stat* info) {
-  return ::lstat(path.c_str(), info) == 0 && S_ISDIR(info->st_mode);
+bool IsFolder(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 absl::Status NotFound(const std::string& name) {
@@ -48,15 +48,12 @@ absl::Status CheckFiles(const v1::Checkpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-// Describes a file by what is on disk.
-absl::StatusOr<v1::CheckpointFile> Describe(const std::string& folder, const std::string& name) {
-  TRAIND_ASSIGN_OR_RETURN(const MappedFile bytes, MappedFile::Open(absl::StrCat(folder, "/", name),
-                                                                   Reason::kCheckpointCorrupt));
+v1::CheckpointFile DescribeManifest(const std::string& json) {
   Sha256 hash;
-  hash.Update(bytes.bytes());
+  hash.Update(json);
   v1::CheckpointFile file;
-  file.set_path(name);
-  file.set_size_bytes(static_cast<int64_t>(bytes.bytes().size()));
+  file.set_path(kManifestFile);
+  file.set_size_bytes(static_cast<int64_t>(json.size()));
   file.set_sha256(hash.Hex());
   return file;
 }
@@ -67,22 +64,17 @@ absl::Status ReadManifest(v1::Checkpoint* checkpoint) {
   TRAIND_ASSIGN_OR_RETURN(const std::string json, ReadFile(path, Reason::kCheckpointCorrupt));
   TRAIND_ASSIGN_OR_RETURN(const v1::Checkpoint manifest, ParseManifest(json, path));
   checkpoint->MergeFrom(manifest);
-  TRAIND_ASSIGN_OR_RETURN(*checkpoint->add_files(), Describe(checkpoint->path(), kManifestFile));
-  return absl::OkStatus();
+  *checkpoint->add_files() = DescribeManifest(json);
+  return CheckFiles(*checkpoint);
 }
 
-// Fills what is on disk; for an adapter without a manifest.
-absl::Status ReadFolder(const struct stat& info, v1::Checkpoint* checkpoint) {
-  *checkpoint->mutable_create_time() =
-      google::protobuf::util::TimeUtil::TimeTToTimestamp(info.st_mtime);
-  TRAIND_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(checkpoint->path()));
-  for (const std::string& name : names) {
-    struct stat entry {};
-    const std::string path = absl::StrCat(checkpoint->path(), "/", name);
-    if (::lstat(path.c_str(), &entry) != 0 || !S_ISREG(entry.st_mode)) continue;
-    TRAIND_ASSIGN_OR_RETURN(*checkpoint->add_files(), Describe(checkpoint->path(), name));
-  }
-  return absl::OkStatus();
+// A file that is missing from a folder that is there is damage too.
+absl::Status AsCorrupt(const absl::Status& status, const std::string& folder) {
+  if (absl::IsDataLoss(status)) return status;
+  return Error(
+      absl::StatusCode::kDataLoss, Reason::kCheckpointCorrupt,
+      absl::StrCat(folder, " is not whole: ", status.message(), "; use another checkpoint"),
+      {{"path", folder}, {"problem", status.message()}});
 }
 
 void AddSize(v1::Checkpoint* checkpoint) {
@@ -91,40 +83,32 @@ void AddSize(v1::Checkpoint* checkpoint) {
   checkpoint->set_size_bytes(size);
 }
 
-absl::StatusOr<v1::Checkpoint> ReadCheckpoint(const v1::Job& job, const JobPaths& paths,
-                                              int64_t step) {
+// The folder `path` as the checkpoint `id` of the job.
+absl::StatusOr<v1::Checkpoint> ReadFolder(const v1::Job& job, const std::string& id,
+                                          const std::string& path) {
   v1::Checkpoint checkpoint;
-  checkpoint.set_name(CheckpointName(job.name(), absl::StrCat(step)));
-  checkpoint.set_path(paths.checkpoint_dir(step));
-  struct stat info {};
-  if (!IsFolder(checkpoint.path(), &info)) return NotFound(checkpoint.name());
-  TRAIND_RETURN_IF_ERROR(ReadManifest(&checkpoint));
-  if (checkpoint.step() != step) {
-    return Error(absl::StatusCode::kDataLoss, Reason::kCheckpointCorrupt,
-                 absl::StrCat(checkpoint.path(), " holds the update ", checkpoint.step(),
-                              "; use another checkpoint"),
-                 {{"path", checkpoint.path()}, {"step", absl::StrCat(checkpoint.step())}});
-  }
-  TRAIND_RETURN_IF_ERROR(CheckFiles(checkpoint));
+  checkpoint.set_name(CheckpointName(job.name(), id));
+  checkpoint.set_path(path);
+  if (!IsFolder(path)) return NotFound(checkpoint.name());
+  const absl::Status status = ReadManifest(&checkpoint);
+  if (!status.ok()) return AsCorrupt(status, path);
   AddSize(&checkpoint);
   return checkpoint;
 }
 
+absl::StatusOr<v1::Checkpoint> ReadCheckpoint(const v1::Job& job, const JobPaths& paths,
+                                              int64_t step) {
+  TRAIND_ASSIGN_OR_RETURN(v1::Checkpoint checkpoint,
+                          ReadFolder(job, absl::StrCat(step), paths.checkpoint_dir(step)));
+  if (checkpoint.step() == step) return checkpoint;
+  return Error(absl::StatusCode::kDataLoss, Reason::kCheckpointCorrupt,
+               absl::StrCat(checkpoint.path(), " holds the update ", checkpoint.step(),
+                            "; use another checkpoint"),
+               {{"path", checkpoint.path()}, {"step", absl::StrCat(checkpoint.step())}});
+}
+
 absl::StatusOr<v1::Checkpoint> ReadAdapter(const v1::Job& job, const JobPaths& paths) {
-  v1::Checkpoint checkpoint;
-  checkpoint.set_name(CheckpointName(job.name(), kAdapterId));
-  checkpoint.set_path(paths.adapter_dir());
-  struct stat info {};
-  if (!IsFolder(checkpoint.path(), &info)) return NotFound(checkpoint.name());
-  if (FileExists(absl::StrCat(checkpoint.path(), "/", kManifestFile))) {
-    TRAIND_RETURN_IF_ERROR(ReadManifest(&checkpoint));
-    TRAIND_RETURN_IF_ERROR(CheckFiles(checkpoint));
-  } else {
-    checkpoint.set_step(job.progress().step());
-    TRAIND_RETURN_IF_ERROR(ReadFolder(info, &checkpoint));
-  }
-  AddSize(&checkpoint);
-  return checkpoint;
+  return ReadFolder(job, kAdapterId, paths.adapter_dir());
 }
 
 std::vector<int64_t> StepsOnDisk(const std::string& folder) {

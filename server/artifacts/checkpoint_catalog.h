@@ -12,10 +12,10 @@
 namespace traind::artifacts {
 
 // Looks at the disk at each call and keeps nothing. A checkpoint is a folder `checkpoint-<step>`
-// whose manifest.json is whole and whose files are all there in the right size; others do not
-// exist for this class. The adapter's folder is valid once it is there, as it is renamed into
-// place; without a manifest its files are hashed at each call. The manifest is listed as a file of
-// its own, so that a downloaded checkpoint is valid too. Thread-safe.
+// whose manifest.json is whole and whose files are all there in the right size, and so is the
+// adapter's folder; others do not exist for this class. The contents are compared with the manifest
+// only when they are read. The manifest is listed as a file of its own, so that a downloaded
+// checkpoint is valid too. Thread-safe.
 class CheckpointCatalog {
  public:
   explicit CheckpointCatalog(std::string state_dir) : state_dir_(std::move(state_dir)) {}

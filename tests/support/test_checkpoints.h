@@ -9,12 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "common/os/file.h"
 #include "gtest/gtest.h"
-#include "server/artifacts/sha256.h"
+#include "common/os/sha256.h"
 
 namespace traind {
 
 inline std::string Sha256Hex(const std::string& bytes) {
-  artifacts::Sha256 hash;
+  Sha256 hash;
   hash.Update(bytes);
   return hash.Hex();
 }

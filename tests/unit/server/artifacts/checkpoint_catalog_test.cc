@@ -26,7 +26,6 @@ class CheckpointCatalogTest : public testing::Test {
   CheckpointCatalogTest() {
     job_.set_name("jobs/a");
     job_.set_uid("uid-a");
-    job_.mutable_progress()->set_step(50);
   }
 
   void Save(int64_t step) {
@@ -51,7 +50,7 @@ TEST_F(CheckpointCatalogTest, AJobWithoutFilesHasNone) { EXPECT_THAT(Names(), Is
 
 TEST_F(CheckpointCatalogTest, ListsByNumberThenTheAdapter) {
   for (const int64_t step : {100, 20, 3}) Save(step);
-  WriteFiles(paths_.adapter_dir(), {{"adapter_config.json", "{}"}});
+  WriteCheckpoint(paths_.adapter_dir(), 100, {{"adapter_config.json", "{}"}});
   EXPECT_THAT(Names(), ElementsAre("jobs/a/checkpoints/3", "jobs/a/checkpoints/20",
                                    "jobs/a/checkpoints/100", "jobs/a/checkpoints/adapter"));
 }
@@ -71,6 +70,19 @@ TEST_F(CheckpointCatalogTest, TellsWhatIsInIt) {
   for (const v1::CheckpointFile& file : checkpoint->files()) size += file.size_bytes();
   EXPECT_EQ(checkpoint->size_bytes(), size);
   EXPECT_GT(size, 5);
+}
+
+// As the worker's writer lays it out: indented, milliseconds, with its run's id.
+TEST_F(CheckpointCatalogTest, ReadsAManifestWithMoreThanItNeeds) {
+  const std::string manifest = absl::StrCat(
+      "{\n  \"create_time\": \"2026-01-31T12:00:00.250Z\",\n  \"files\": [\n    ",
+      ManifestEntry("x.bin", "xx"),
+      "\n  ],\n  \"format_version\": 1,\n  \"run_id\": \"uid-a\",\n  \"step\": 20\n}\n");
+  WriteFiles(paths_.checkpoint_dir(20), {{"x.bin", "xx"}, {"manifest.json", manifest}});
+  const auto checkpoint = catalog_.Get(job_, "20");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(checkpoint->create_time().nanos(), 250'000'000);
+  EXPECT_EQ(checkpoint->files(1).sha256(), Sha256Hex(manifest));
 }
 
 // What is downloaded is a valid checkpoint again.
@@ -102,8 +114,10 @@ TEST_F(CheckpointCatalogTest, WhatIsNotWholeIsNotListed) {
   Save(7);
   ASSERT_TRUE(WriteFileAtomically(paths_.checkpoint_dir(7) + "/manifest.json", "{").ok());
   EXPECT_THAT(Names(), ElementsAre("jobs/a/checkpoints/1"));
-  for (const std::string id : {"3", "5", "7"}) {
-    EXPECT_EQ(ReasonOf(catalog_.Get(job_, id).status()), Reason::kCheckpointCorrupt) << id;
+  for (const std::string id : {"2", "3", "4", "5", "7"}) {
+    const absl::Status status = catalog_.Get(job_, id).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << id;
+    EXPECT_EQ(ReasonOf(status), Reason::kCheckpointCorrupt) << id;
   }
 }
 
@@ -136,21 +150,13 @@ TEST_F(CheckpointCatalogTest, AnUnknownIdIsNotFound) {
   }
 }
 
-TEST_F(CheckpointCatalogTest, AnAdapterWithoutAManifestIsDescribedFromDisk) {
-  WriteFiles(paths_.adapter_dir(), {{"adapter_config.json", "{}"}, {"model.safetensors", "AAAA"}});
-  WriteFiles(paths_.adapter_dir() + "/folder", {{"ignored", "x"}});
-  const auto adapter = catalog_.Get(job_, "adapter");
-  ASSERT_TRUE(adapter.ok()) << adapter.status();
-  EXPECT_EQ(adapter->name(), "jobs/a/checkpoints/adapter");
-  EXPECT_EQ(adapter->step(), 50);
-  EXPECT_TRUE(adapter->has_create_time());
-  ASSERT_EQ(adapter->files_size(), 2);
-  EXPECT_EQ(adapter->files(1).path(), "model.safetensors");
-  EXPECT_EQ(adapter->files(1).sha256(), Sha256Hex("AAAA"));
-  EXPECT_EQ(adapter->size_bytes(), 6);
+TEST_F(CheckpointCatalogTest, AnAdapterWithoutAManifestIsNotWhole) {
+  WriteFiles(paths_.adapter_dir(), {{"adapter_config.json", "{}"}});
+  EXPECT_THAT(Names(), IsEmpty());
+  EXPECT_EQ(ReasonOf(catalog_.Get(job_, "adapter").status()), Reason::kCheckpointCorrupt);
 }
 
-TEST_F(CheckpointCatalogTest, AnAdapterWithAManifestIsCheckedAgainstIt) {
+TEST_F(CheckpointCatalogTest, AnAdapterIsCheckedAgainstItsManifest) {
   WriteCheckpoint(paths_.adapter_dir(), 40, {{"model.safetensors", "AAAA"}});
   EXPECT_EQ(catalog_.Get(job_, "adapter")->step(), 40);
   ASSERT_TRUE(WriteFileAtomically(paths_.adapter_dir() + "/model.safetensors", "AAA").ok());
