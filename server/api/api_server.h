@@ -15,7 +15,7 @@
 #include "common/os/clock.h"
 #include "server/api/rpc_observer.h"
 #include "server/config/config.h"
-#include "server/controller/controller.h"
+#include "server/controller/job_controller.h"
 #include "server/events/event_hub.h"
 #include "server/store/job_store.h"
 

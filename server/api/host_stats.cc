@@ -50,8 +50,8 @@ HostStats::HostStats(std::string proc_dir) : proc_dir_(std::move(proc_dir)) {
 
 HostStats::CpuTime HostStats::ReadCpuTime() const {
   const std::string text = Contents(absl::StrCat(proc_dir_, "/stat"));
-  const std::vector<absl::string_view> fields =
-      absl::StrSplit(text.substr(0, text.find('\n')), ' ', absl::SkipEmpty());
+  const std::string first_line = text.substr(0, text.find('\n'));
+  const std::vector<absl::string_view> fields = absl::StrSplit(first_line, ' ', absl::SkipEmpty());
   CpuTime time;
   // user nice system idle iowait irq softirq steal; guest time is part of user.
   constexpr size_t kIdle = 4, kIoWait = 5, kEnd = 9;
