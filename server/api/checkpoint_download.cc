@@ -12,7 +12,7 @@
 namespace traind::api {
 namespace {
 
-constexpr size_t kChunkBytes = 256 * 1024;
+constexpr size_t kChunkBytes = 64 * 1024;
 
 // Sends one file without its first `skip` bytes.
 class FileStream {

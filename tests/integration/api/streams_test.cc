@@ -369,7 +369,7 @@ std::map<std::string, std::string> Files(const std::vector<v1::CheckpointChunk>&
 
 TEST_F(ApiStreamsTest, ADownloadHasEveryFileWithItsHash) {
   const v1::Job job = MustCreate("a");
-  const std::string big(1'000'000, 'b');
+  const std::string big(150'000, 'b');
   WriteCheckpoint(job, 5, {{"big.bin", big}, {"empty.bin", ""}});
   const auto received = Download("jobs/a/checkpoints/5");
   ASSERT_TRUE(received.status.ok()) << received.status;
@@ -406,10 +406,10 @@ TEST_F(ApiStreamsTest, ADownloadResumesAtAnOffset) {
 
 TEST_F(ApiStreamsTest, AChangedByteIsDataLoss) {
   const v1::Job job = MustCreate("a");
-  WriteCheckpoint(job, 5, {{"w.bin", std::string(600'000, 'w')}});
+  WriteCheckpoint(job, 5, {{"w.bin", std::string(150'000, 'w')}});
   std::fstream file(Paths(job).checkpoint_dir(5) + "/w.bin",
                     std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(599'999);
+  file.seekp(149'999);
   file << 'X' << std::flush;
   const absl::Status status = Download("jobs/a/checkpoints/5").status;
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
