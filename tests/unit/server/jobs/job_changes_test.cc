@@ -592,7 +592,76 @@ TEST(RequestCancelTest, ASecondCancelChangesNothing) {
   EXPECT_FALSE(RequestCancel(ended, TestTime(4)).has_value());
 }
 
+TEST(RequestCancelTest, TheCancellersReasonIsInTheEvent) {
+  const auto update = RequestCancel(Running(), TestTime(1));
+  ASSERT_THAT(update->events, SizeIs(1));
+  const v1::StateChange& change = update->events[0].state_change();
+  EXPECT_EQ(change.from(), v1::Job::RUNNING);
+  EXPECT_EQ(change.reason(), "CANCELLED_BY_USER");
+  EXPECT_EQ(change.message(), "cancelled by a user");
+  EXPECT_EQ(update->events[0].attempt(), 1);
+}
+
+// --- Times
+
+// `update_time` follows every change; the others are set once.
+TEST(TimesTest, EachChangeMovesTheUpdateTimeOnly) {
+  JobRecord record = QueuedRecord("a");
+  const int64_t created = record.job.create_time().seconds();
+  const auto updated = [&record] { return record.job.update_time().seconds() - 1'700'000'000; };
+  record = After(record, *Waits(record, "why", TestTime(1)));
+  EXPECT_EQ(updated(), 1);
+  record = After(record, *PlaceJob(record, {"attempt-1", "n", {"cpu0"}}, TestTime(2)));
+  EXPECT_EQ(updated(), 2);
+  record = After(record, WorkerLaunched(record, {1, 2, "boot"}, TestTime(3)));
+  EXPECT_EQ(updated(), 3);
+  record = After(record, **ApplyReports(record, "attempt-1", 1, {StepReport(1, 1)}, TestTime(4)));
+  EXPECT_EQ(updated(), 4);
+  EXPECT_FALSE(record.job.has_end_time());
+  record = After(record, *RequestCancel(record, TestTime(5)));
+  record = After(record, **AttemptLost(record, absl::OkStatus(), TestTime(6)));
+  EXPECT_EQ(updated(), 6);
+  EXPECT_EQ(record.job.end_time().seconds() - 1'700'000'000, 6);
+  EXPECT_EQ(record.job.attempt().end_time().seconds() - 1'700'000'000, 6);
+  EXPECT_EQ(record.job.create_time().seconds(), created);
+}
+
+TEST(TimesTest, TheFirstStepIsRememberedOnce) {
+  JobRecord record = Running();
+  const int64_t first = record.job.attempt().first_step_time().seconds();
+  record = After(record, Apply(record, {StepReport(2, 2)}));
+  EXPECT_EQ(record.job.attempt().first_step_time().seconds(), first);
+}
+
+TEST(TimesTest, AnAttemptEndsWhenItSaysSoNotWhenItsProcessIsGone) {
+  JobRecord record = Running();
+  record = After(record, Apply(record, {FinishedReport(2, Finished::STOPPED)}));
+  const int64_t ended = record.job.attempt().end_time().seconds();
+  record = After(record, **AttemptLost(record, WorkerLost(), TestTime(60)));
+  EXPECT_EQ(record.job.attempt().end_time().seconds(), ended);
+}
+
 // --- MergeUpdate
+
+TEST(MergeUpdateTest, TakesTheJobAsStored) {
+  JobRecord record = QueuedRecord("a");
+  const JobUpdate update = *Waits(record, "why", TestTime(1));
+  v1::Job stored = update.job;
+  stored.set_revision(42);
+  MergeUpdate(update, stored, record);
+  EXPECT_EQ(record.job.revision(), 42);
+  EXPECT_EQ(record.job.pending_reason(), "why");
+  EXPECT_THAT(record.attempts, SizeIs(0));
+}
+
+TEST(MergeUpdateTest, AddsANewAttemptAtTheEnd) {
+  JobRecord record = Running();
+  record = After(record, **AttemptLost(record, WorkerLost(), TestTime(2)));
+  record = PlacedRecord(record);
+  ASSERT_THAT(record.attempts, SizeIs(2));
+  EXPECT_TRUE(record.attempts[0].ended());
+  EXPECT_FALSE(record.attempts[1].ended());
+}
 
 TEST(MergeUpdateTest, ReplacesAnAttemptByItsNumber) {
   JobRecord record = Running();
