@@ -82,6 +82,21 @@ TEST_F(PeftAdapterTest, ConfigHasExactlyPeftsKeys) {
   EXPECT_EQ(other["use_rslora"], true);
 }
 
+// tests/golden/parity/check_adapter.py loads these files in PEFT. To make them anew, set
+// TRAIND_WRITE_GOLDEN and run the script.
+TEST_F(PeftAdapterTest, WritesTheFilesThatPeftWasSeenToLoad) {
+  const std::string golden = TRAIND_TEST_DATA "/golden/adapter/";
+  base_.name_or_path = "tests/golden/weights/tinyllama";
+  Write(parameters_);
+  for (const std::string name : {kAdapterModelFile, kAdapterConfigFile}) {
+    const std::string written = *ReadFile(dir_.File(name));
+    if (std::getenv("TRAIND_WRITE_GOLDEN") != nullptr) {
+      ASSERT_TRUE(WriteFileAtomically(golden + name, written).ok());
+    }
+    EXPECT_EQ(written, *ReadFile(golden + name)) << name;
+  }
+}
+
 // A suffix would also hit layer 1, which has no adapter.
 TEST_F(PeftAdapterTest, TargetModulesNeverHitMoreThanIsAdapted) {
   std::erase_if(layout_.modules, [](const LoraModule& module) {
