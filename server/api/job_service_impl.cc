@@ -67,9 +67,13 @@ absl::Status CheckStates(const v1::ListJobsRequest& request) {
 
 grpc::Status JobServiceImpl::CreateJob(grpc::ServerContext* rpc,
                                        const v1::CreateJobRequest* request, v1::Job* response) {
-  const RpcInfo info{"CreateJob", request->job_id(), !request->validate_only()};
-  return context_.runner->Unary(
-      *rpc, info, [&](const std::string& caller) { return Create(*request, caller, response); });
+  RpcInfo info{"CreateJob", request->job_id(), !request->validate_only()};
+  return context_.runner->Unary(*rpc, info, [&](const std::string& caller) {
+    const absl::Status status = Create(*request, caller, response);
+    // The log names the job that was made.
+    if (status.ok()) info.resource = response->name();
+    return status;
+  });
 }
 
 absl::Status JobServiceImpl::Create(const v1::CreateJobRequest& request, const std::string& caller,

@@ -31,7 +31,8 @@ class RpcRunner {
   RpcRunner(const Authenticator* authenticator, RpcObserver* observer, int max_streams)
       : authenticator_(authenticator), observer_(observer), max_streams_(max_streams) {}
 
-  // Runs `handler` with the caller's name, if the caller is known.
+  // Runs `handler` with the caller's name, if the caller is known. `info` is read when the call has
+  // ended, so the handler may still name the resource.
   grpc::Status Unary(const grpc::ServerContext& context, const RpcInfo& info, Handler handler);
 
   // The same for a stream. Errors: RESOURCE_EXHAUSTED (TOO_MANY_STREAMS).

@@ -2,8 +2,8 @@
 #include <fstream>
 #include <thread>
 
+#include "common/os/sha256.h"
 #include "server/artifacts/job_paths.h"
-#include "server/artifacts/sha256.h"
 #include "tests/integration/api/api_fixture.h"
 
 namespace traind {
@@ -79,7 +79,7 @@ class ApiStreamsTest : public ApiFixture {
     std::string listed;
     for (const auto& [name, bytes] : files) {
       ASSERT_TRUE(WriteFileAtomically(folder + "/" + name, bytes).ok());
-      artifacts::Sha256 hash;
+      Sha256 hash;
       hash.Update(bytes);
       absl::StrAppend(&listed, listed.empty() ? "" : ",", R"({"path":")", name,
                       R"(","size_bytes":)", bytes.size(), R"(,"sha256":")", hash.Hex(), "\"}");
@@ -379,7 +379,7 @@ TEST_F(ApiStreamsTest, ADownloadHasEveryFileWithItsHash) {
   EXPECT_EQ(files.count("manifest.json"), 1u);
   for (const auto& chunk : received.messages) {
     if (!chunk.has_file()) continue;
-    artifacts::Sha256 hash;
+    Sha256 hash;
     hash.Update(files.at(chunk.file().path()));
     EXPECT_EQ(hash.Hex(), chunk.file().sha256()) << chunk.file().path();
   }

@@ -67,6 +67,16 @@ TEST(ConfigTest, TheSampleFileShowsEveryField) {
   }
 }
 
+TEST(ConfigTest, TheDocumentNamesEveryField) {
+  const std::string text =
+      ReadFile(absl::StrCat(TRAIND_SOURCE_DIR, "/docs/configuration.md")).value();
+  for (const auto* message : {v1::TraindConfig::descriptor(), v1::TcpListener::descriptor()}) {
+    for (int i = 0; i < message->field_count(); ++i) {
+      EXPECT_THAT(text, HasSubstr("| `" + message->field(i)->name() + "` |"));
+    }
+  }
+}
+
 TEST(ConfigTest, AnotherStateDirBringsItsOwnSocketAndRoot) {
   const v1::TraindConfig config = Resolve("state_dir: '/data/t'").value();
   EXPECT_EQ(config.listen_unix(), "/data/t/traind.sock");
