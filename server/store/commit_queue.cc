@@ -33,6 +33,11 @@ absl::Status CommitQueue::Run(Change change) {
   return entry.status;
 }
 
+size_t CommitQueue::WaitingForTest() {
+  absl::MutexLock lock(&mutex_);
+  return waiting_.size();
+}
+
 void CommitQueue::Loop() {
   for (std::vector<Entry*> group = TakeGroup(); !group.empty(); group = TakeGroup()) {
     CommitGroup(group);

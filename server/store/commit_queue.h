@@ -1,6 +1,7 @@
 // The one thread that writes.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -31,6 +32,9 @@ class CommitQueue {
   // Returns once the change is durable, or with its error and then without any effect. Errors: the
   // change's own, and those of JobStore.
   absl::Status Run(Change change);
+
+  // How many changes wait for the next group.
+  size_t WaitingForTest();
 
  private:
   struct Entry {

@@ -15,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/status/errors.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wait_until.h"
 
 namespace traind::store {
 namespace {
@@ -64,6 +65,7 @@ class CommitQueueTest : public testing::Test {
     for (size_t i = 0; i < changes.size(); ++i) {
       callers.emplace_back([&, i] { statuses[i] = queue_->Run(changes[i]); });
     }
+    EXPECT_TRUE(WaitUntil([&] { return queue_->WaitingForTest() == changes.size(); }));
     go_on.Notify();
     blocker.join();
     for (std::thread& caller : callers) caller.join();
@@ -129,6 +131,25 @@ TEST_F(CommitQueueTest, AFullDiskStopsOnlyWhatDoesNotFit) {
   for (size_t i = 0; i < statuses.size(); ++i) {
     EXPECT_EQ(ReasonOf(statuses[i]), i == 3 ? Reason::kDiskFull : Reason::kUnspecified) << i;
     EXPECT_EQ(statuses[i].ok(), i != 3) << statuses[i];
+  }
+  EXPECT_THAT(Rows(), testing::ElementsAre(0, 1, 2, 4, 5, 6, 7));
+}
+
+// SQLite may give up the whole transaction, and all savepoints with it: the others are tried again.
+TEST_F(CommitQueueTest, ALostTransactionIsTriedAgainOneByOne) {
+  Open();
+  std::vector<CommitQueue::Change> changes;
+  for (int i = 0; i < 8; ++i) {
+    changes.push_back([i](Database& database) -> absl::Status {
+      TRAIND_RETURN_IF_ERROR(Insert(database, i));
+      if (i != 3) return absl::OkStatus();
+      TRAIND_RETURN_IF_ERROR(database.Execute("ROLLBACK"));
+      return absl::DataLossError("gone");
+    });
+  }
+  const std::vector<absl::Status> statuses = RunTogether(changes);
+  for (size_t i = 0; i < statuses.size(); ++i) {
+    EXPECT_EQ(statuses[i], i == 3 ? absl::DataLossError("gone") : absl::OkStatus()) << i;
   }
   EXPECT_THAT(Rows(), testing::ElementsAre(0, 1, 2, 4, 5, 6, 7));
 }
