@@ -7,7 +7,8 @@
 //   step_smollm2_ragged        8 rows of log-normal lengths: what real rows look like
 //
 // Usage: engine_bench MODEL.gguf WORKLOADS.json WORKLOAD [STEPS [DROPOUT]]
-// Prints one JSON line: median tokens/s after one warm-up step, peak RSS, the losses.
+// Prints one JSON line: median tokens/s and median CPU milliseconds per token after one warm-up
+// step (the latter says more on a machine that is shared), peak RSS, the losses.
 // tests/bench/peft_baseline.py runs the same rows through PEFT and prints the ratio.
 #include <algorithm>
 #include <chrono>
@@ -86,6 +87,11 @@ class Bench {
   std::unique_ptr<CausalLm> model_;
 };
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 int Main(int argc, char** argv) {
   if (argc < 4) {
     std::cerr << "usage: engine_bench MODEL.gguf WORKLOADS.json WORKLOAD [STEPS [DROPOUT]]\n";
@@ -96,18 +102,23 @@ int Main(int argc, char** argv) {
   const int64_t steps = argc > 4 ? std::atoll(argv[4]) : 5;
   Bench bench(argv[1], argc > 5 ? std::atof(argv[5]) : 0);
   std::vector<double> rates;
+  std::vector<double> cpu_ms;
   std::vector<double> losses;
   for (int64_t step = 0; step <= steps; ++step) {
     const auto lengths = batches[static_cast<size_t>(step) % batches.size()];
     const PackedBatch batch = MakeBatch(lengths.get<std::vector<int64_t>>(), bench.vocab_size());
+    const absl::Duration cpu_begin = CpuTimeUsed();
     const auto begin = std::chrono::steady_clock::now();
     losses.push_back(bench.Step(batch, step));
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    if (step > 0) rates.push_back(static_cast<double>(batch.tokens()) / elapsed.count());
+    if (step == 0) continue;
+    const double tokens = static_cast<double>(batch.tokens());
+    rates.push_back(tokens / elapsed.count());
+    cpu_ms.push_back(absl::ToDoubleMilliseconds(CpuTimeUsed() - cpu_begin) / tokens);
   }
-  std::sort(rates.begin(), rates.end());
   const nlohmann::json result = {{"workload", argv[3]},
-                                 {"tokens_per_second", rates[rates.size() / 2]},
+                                 {"tokens_per_second", Median(rates)},
+                                 {"cpu_ms_per_token", Median(cpu_ms)},
                                  {"peak_rss_mib", ReadMemoryUsage().peak_resident_bytes >> 20},
                                  {"losses", losses}};
   std::cout << result.dump() << std::endl;
