@@ -66,7 +66,9 @@ absl::StatusOr<RenderedChat> ChatTemplate::RenderWith(absl::string_view messages
   variables["messages"] = std::move(messages);
   variables["add_generation_prompt"] = add_generation_prompt;
   for (const auto& [name, token] : special_tokens_) variables.emplace(name, token);
-  const std::string text = variables.dump();
+  // Transformers always passes these two, so that `tools is defined` holds in its templates.
+  for (const char* name : {"tools", "documents"}) variables.emplace(name, nullptr);
+  const std::string text = variables.dump(-1, ' ', false, Json::error_handler_t::replace);
 
   HftextText rendered;
   HftextRanges spans;
