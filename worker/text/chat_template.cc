@@ -30,6 +30,20 @@ absl::StatusOr<Json> ParseAs(absl::string_view text, bool (Json::*is_right)() co
   return json;
 }
 
+// A message's reasoning under both names that templates read, as Transformers passes it on.
+void AliasReasoning(Json& message) {
+  if (!message.is_object()) return;
+  for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+    const auto reasoning = message.find(name);
+    if (reasoning == message.end() || reasoning->is_null()) continue;
+    Json aliased = {{"thinking", *reasoning}};
+    aliased.update(message);
+    aliased["reasoning_content"] = *reasoning;
+    message = std::move(aliased);
+    return;
+  }
+}
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(hftext_template* handle, absl::string_view source,
@@ -63,6 +77,7 @@ absl::StatusOr<RenderedChat> ChatTemplate::RenderWith(absl::string_view messages
                           ParseAs(messages_json, &Json::is_array, "a JSON list of messages"));
   TRAIND_ASSIGN_OR_RETURN(Json variables,
                           ParseAs(variables_json, &Json::is_object, "a JSON object"));
+  for (Json& message : messages) AliasReasoning(message);
   variables["messages"] = std::move(messages);
   variables["add_generation_prompt"] = add_generation_prompt;
   for (const auto& [name, token] : special_tokens_) variables.emplace(name, token);
