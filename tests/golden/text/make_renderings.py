@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import time
 
 os.environ["TZ"] = "UTC"
@@ -85,7 +86,7 @@ def byte_spans(text, spans):
 
 
 def render(source, messages, tools, add_generation_prompt):
-    has_generation = "generation %}" in source
+    has_generation = re.search(r"{%-?\s*generation\s*-?%}", source) is not None
     try:
         texts, spans = chat_template_utils.render_jinja_template(
             conversations=[messages], tools=tools, chat_template=source,

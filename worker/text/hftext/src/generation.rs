@@ -3,7 +3,11 @@
 //!
 //! The template engine has no tags of our own, so that the blocks become call blocks of a function
 //! that wraps its body in two marks. The marks are taken out again after rendering. Transformers
-//! implements the tag as a call block too, so that white space and scopes come out the same.
+//! implements the tag as a call block too, so that white space and scopes come out the same. One
+//! thing differs: the engine's call block does not see a namespace that its body only assigns to
+//! (`set ns.x = …`). Such names become defaults of the block's arguments, which makes it see them.
+
+use std::collections::BTreeSet;
 
 /// The function that the rewritten template calls.
 pub const FUNCTION: &str = "__hftext_generation";
@@ -52,6 +56,7 @@ pub fn rewrite(source: &str) -> (String, bool) {
         copied: 0,
         raw: false,
         found: false,
+        blocks: Vec::new(),
         out: String::with_capacity(source.len() + 64),
     };
     while scanner.step() {}
@@ -68,7 +73,17 @@ struct Scanner<'a> {
     copied: usize,
     raw: bool,
     found: bool,
+    /// The generation blocks that are open, the innermost last.
+    blocks: Vec<Block>,
     out: String,
+}
+
+/// An open generation block.
+struct Block {
+    /// Where in `out` its arguments belong.
+    arguments_at: usize,
+    /// Namespaces that its body assigns to.
+    namespaces: BTreeSet<String>,
 }
 
 /// A tag's name, and where the tag ends if nothing else is in it.
@@ -118,10 +133,52 @@ impl Scanner<'_> {
                 self.raw = true;
                 end
             }
-            ("generation", Some(end)) => self.replace(&head, &format!("call {FUNCTION}()"), end),
-            ("endgeneration", Some(end)) => self.replace(&head, "endcall", end),
+            ("generation", Some(end)) => self.open_block(&head, end),
+            ("endgeneration", Some(end)) => self.close_block(&head, end),
+            ("set", None) if !self.blocks.is_empty() => self.assignment(&head),
             _ => self.delimiter_end(head.end, b"%}"),
         }
+    }
+
+    fn open_block(&mut self, head: &TagHead, end: usize) -> usize {
+        self.replace(head, "call", end);
+        self.blocks.push(Block {
+            arguments_at: self.out.len(),
+            namespaces: BTreeSet::new(),
+        });
+        self.out.push_str(&format!(" {FUNCTION}()"));
+        end
+    }
+
+    fn close_block(&mut self, head: &TagHead, end: usize) -> usize {
+        self.replace(head, "endcall", end);
+        let Some(block) = self.blocks.pop() else {
+            return end; // The engine reports the tag that does not match.
+        };
+        if !block.namespaces.is_empty() {
+            let names = block.namespaces.iter().enumerate();
+            let arguments: Vec<String> = names
+                .map(|(i, name)| format!("{FUNCTION}{i}={name}"))
+                .collect();
+            let arguments = format!("({})", arguments.join(", "));
+            self.out.insert_str(block.arguments_at, &arguments);
+        }
+        if let Some(outer) = self.blocks.last_mut() {
+            outer.namespaces.extend(block.namespaces);
+        }
+        end
+    }
+
+    /// Notes `name` of `set name.attribute = …`.
+    fn assignment(&mut self, head: &TagHead) -> usize {
+        let target = self.source[head.end..].trim_start();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = target.split(|c| !is_name(c)).next().unwrap_or("");
+        let block = self.blocks.last_mut();
+        if let (true, Some(block)) = (target[name.len()..].starts_with('.'), block) {
+            block.namespaces.insert(name.to_string());
+        }
+        self.delimiter_end(head.end, b"%}")
     }
 
     fn replace(&mut self, head: &TagHead, with: &str, end: usize) -> usize {
@@ -219,6 +276,13 @@ mod tests {
         ] {
             assert_eq!(rewrite(source), (source.to_string(), false), "{source}");
         }
+    }
+
+    #[test]
+    fn shows_assigned_namespaces_to_the_block() {
+        let source = "{% generation %}{%- set ns.a = 1 %}{% set x = 2 %}{% endgeneration %}";
+        let call = "{% call(__hftext_generation0=ns) __hftext_generation() %}";
+        assert!(rewritten(source).starts_with(call), "{}", rewritten(source));
     }
 
     #[test]

@@ -225,6 +225,15 @@ mod tests {
     }
 
     #[test]
+    fn generation_blocks_assign_to_namespaces_around_them() {
+        let rendering = render(
+            "{% set ns = namespace(a=1) %}{% generation %}{% set ns.a = 2 %}{% endgeneration %}{{ ns.a }}",
+            "{}",
+        );
+        assert_eq!(rendering.unwrap().text, "2");
+    }
+
+    #[test]
     fn raise_exception_is_told_apart() {
         let result = render("{{ raise_exception('roles must alternate') }}", "{}");
         assert_eq!(result, Err(Failure::Raised("roles must alternate".into())));
