@@ -5,12 +5,12 @@
 namespace traind {
 
 enum class WorkerExit : int {
-  kSucceeded = 0,       // The adapter is durable; the daemon knows.
-  kFailed = 1,          // The run failed; the daemon knows why.
-  kBadAssignment = 2,   // The assignment cannot be read, or this machine cannot train. No report.
-  kStopped = 3,         // Stopped as asked; the daemon knows.
-  kFenced = 4,          // Another attempt has taken over.
-  kUndelivered = 5,     // The run ended, but the daemon was away too long: see the spool.
+  kSucceeded = 0,      // The adapter is durable; the daemon knows.
+  kFailed = 1,         // The run failed; the daemon knows why.
+  kBadAssignment = 2,  // The assignment cannot be read, or this machine cannot train. No report.
+  kStopped = 3,        // Stopped as asked; the daemon knows.
+  kFenced = 4,         // Another attempt has taken over.
+  kUndelivered = 5,    // The run ended, but the daemon was away too long: see the spool.
 };
 
 }  // namespace traind

@@ -52,8 +52,8 @@ absl::StatusOr<TrainerOptions> ToTrainer(const v1::TrainingArguments& training) 
   TRAIND_ASSIGN_OR_RETURN(options.schedule.type,
                           LrSchedulerTypeFromName(training.lr_scheduler_type()));
   options.schedule.peak = training.learning_rate();
-  options.loss_denominator = training.loss_denominator() == "shifted" ? LossDenominator::kShifted
-                                                                      : LossDenominator::kHf;
+  options.loss_denominator =
+      training.loss_denominator() == "shifted" ? LossDenominator::kShifted : LossDenominator::kHf;
   options.seed = static_cast<uint64_t>(training.seed());
   options.per_device_eval_batch_size = training.per_device_eval_batch_size();
   options.logging_steps = training.logging_steps();

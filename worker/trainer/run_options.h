@@ -27,7 +27,7 @@ struct RunOptions {
   std::vector<DataFile> eval_files;
   DatasetOptions dataset;
   LoraOptions lora;
-  BatchPlanOptions plan;  // `rows` is filled in once they are counted.
+  BatchPlanOptions plan;   // `rows` is filled in once they are counted.
   TrainerOptions trainer;  // The schedule's lengths are filled in once the updates are counted.
   double warmup_ratio = 0;
   double warmup_steps = 0;
