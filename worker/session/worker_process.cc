@@ -51,6 +51,7 @@ absl::StatusOr<TrainingEnd> Train(const WorkerAssignment& assignment, ReportSink
   TRAIND_RETURN_IF_ERROR(CheckCpu(CpuFeatures()));
   TRAIND_ASSIGN_OR_RETURN(RunOptions options, RunOptionsFromSpec(assignment.spec()));
   options.trainer.job_name = assignment.job_name();
+  options.run_id = assignment.job_uid();
   options.checkpoints_dir = assignment.checkpoints_dir();
   options.adapter_dir = assignment.adapter_dir();
   options.threads = assignment.threads();
@@ -98,6 +99,7 @@ absl::StatusOr<WorkerAssignment> ReadAssignment(const std::string& path) {
   const auto parsed = google::protobuf::util::JsonStringToMessage(json, &assignment);
   if (!parsed.ok()) return WrongAssignment(path, std::string(parsed.message()));
   const std::pair<const char*, const std::string*> needed[] = {
+      {"job_uid", &assignment.job_uid()},
       {"job_name", &assignment.job_name()},
       {"attempt_uid", &assignment.attempt_uid()},
       {"daemon_target", &assignment.daemon_target()},

@@ -33,13 +33,15 @@ struct RunOptions {
   double warmup_steps = 0;
   int64_t save_total_limit = 3;
   std::vector<SamplePromptOptions> sample_prompts;
+  std::string run_id;  // The job's uid: whose checkpoints are resumed from.
   std::string checkpoints_dir;
   std::string adapter_dir;
   std::string output_path;  // Empty: the adapter is not copied.
   int threads = 0;          // 0: all physical cores.
 };
 
-// Fills defaults, checks every field and converts; folders, job name and threads are the caller's.
+// Fills defaults, checks every field and converts; folders, job name, run id and threads are the
+// caller's.
 // Errors: INVALID_ARGUMENT (INVALID_FIELD) with every wrong field.
 absl::StatusOr<RunOptions> RunOptionsFromSpec(const v1::TrainingSpec& spec);
 

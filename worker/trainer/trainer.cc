@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/names/resource_name.h"
+#include "common/os/fault_point.h"
 #include "common/status/errors.h"
 #include "worker/device/process_usage.h"
 
@@ -49,6 +50,7 @@ absl::StatusOr<TrainingEnd> Trainer::Run() {
     if (end == WindowEnd::kStopRequested) return Stop();
     if (!std::exchange(stepping, true)) parts_.sink.OnPhase(v1::Attempt::STEPPING);
     TRAIND_RETURN_IF_ERROR(AfterWindow());
+    TRAIND_RETURN_IF_ERROR(FaultPoint("trainer.after_update"));
   }
   TRAIND_RETURN_IF_ERROR(AfterLastUpdate());
   if (parts_.stop.kind() == StopKind::kFenced) return Stop();
