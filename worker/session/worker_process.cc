@@ -124,7 +124,7 @@ WorkerExit RunWorker(const std::string& assignment_path) {
     if (opened.ok()) session = *std::move(opened);
   }
   if (!started.ok()) {
-    Log(LogLevel::kError, "worker.start_failed", {{"error", std::string(started.message())}});
+    Log(LogLevel::kError, "worker.assignment_refused", {{"error", std::string(started.message())}});
     return WorkerExit::kBadAssignment;
   }
   Log(LogLevel::kInfo, "worker.started", {{"job", assignment->job_name()}});

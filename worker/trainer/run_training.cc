@@ -20,7 +20,8 @@ namespace {
 
 // Everything that is known before weights are read.
 struct PreparedRun {
-  std::unique_ptr<WeightSource> weights;
+  ModelConfig config;
+  std::unique_ptr<WeightSource> weights;  // Released once the model has read it.
   TextModel text;
   RunRows rows;
   SampleQuestions samples;  // Borrows `text`: hence on the heap and not copied.
@@ -32,11 +33,11 @@ absl::StatusOr<std::unique_ptr<PreparedRun>> Prepare(const RunOptions& options,
   auto run = std::make_unique<PreparedRun>();
   TRAIND_RETURN_IF_ERROR(CheckPaths(options));
   TRAIND_ASSIGN_OR_RETURN(run->weights, OpenWeights(options.model_path));
-  const ModelConfig& config = run->weights->config();
+  run->config = run->weights->config();
   TRAIND_ASSIGN_OR_RETURN(run->text, LoadTextModel(options.model_path));
   TRAIND_ASSIGN_OR_RETURN(run->samples, PrepareSamples(options.sample_prompts, run->text));
-  TRAIND_ASSIGN_OR_RETURN(run->rows, LoadRows(options, run->text, config, stop));
-  TRAIND_ASSIGN_OR_RETURN(run->layout, BuildAdapterLayout(config, options.lora));
+  TRAIND_ASSIGN_OR_RETURN(run->rows, LoadRows(options, run->text, run->config, stop));
+  TRAIND_ASSIGN_OR_RETURN(run->layout, BuildAdapterLayout(run->config, options.lora));
   return run;
 }
 
@@ -47,14 +48,13 @@ absl::StatusOr<BatchPlan> MakePlan(const RunOptions& options, const PreparedRun&
 }
 
 void ReportInputs(const PreparedRun& run, const BatchPlan& plan, ReportSink& sink) {
-  const ModelConfig& config = run.weights->config();
-  for (const std::string& warning : InputWarnings(run.rows, run.layout, config)) {
+  for (const std::string& warning : InputWarnings(run.rows, run.layout, run.config)) {
     v1::Notice notice;
     notice.set_severity(v1::Notice::WARNING);
     notice.set_message(warning);
     sink.OnNotice(notice);
   }
-  sink.OnPlan(DescribePlan(run.rows, plan, run.layout, config));
+  sink.OnPlan(DescribePlan(run.rows, plan, run.layout, run.config));
 }
 
 TrainerOptions CompleteSchedule(const RunOptions& options, const BatchPlan& plan) {
@@ -85,7 +85,7 @@ absl::StatusOr<NamedFiles> TokenizerFiles(const TextModel& text, const std::stri
 // Publishes the adapter in the job's folder and, if asked for, a copy elsewhere.
 absl::Status Export(const RunOptions& options, const PreparedRun& run, const Adapter& adapter,
                     const AdapterPublication& publication) {
-  const PeftBase base{options.model_path, run.weights->config()};
+  const PeftBase base{options.model_path, run.config};
   for (const std::string* folder : {&options.adapter_dir, &options.output_path}) {
     if (folder->empty()) continue;
     TRAIND_RETURN_IF_ERROR(
@@ -103,9 +103,10 @@ absl::StatusOr<TrainingEnd> TrainAndExport(const RunOptions& options, PreparedRu
   InitializeLora(adapter);
   sink.OnPhase(v1::Attempt::LOADING_MODEL);
   TRAIND_ASSIGN_OR_RETURN(const auto model, CausalLm::Load(*run.weights, &adapter));
+  run.weights.reset();
   FileCheckpointStore checkpoints({options.checkpoints_dir,
                                    options.run_id,
-                                   {options.model_path, run.weights->config()},
+                                   {options.model_path, run.config},
                                    options.save_total_limit},
                                   plan, clock);
   Trainer trainer(CompleteSchedule(options, plan),

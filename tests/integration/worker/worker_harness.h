@@ -31,9 +31,6 @@ class WorkerHarness : public testing::Test {
   WorkerHarness() {
     Copy("weights/tinyllama", "model");
     Copy("bytetok", "model");
-    WriteText("model/chat_template.jinja",
-              "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
-              "{% if add_generation_prompt %}assistant: {% endif %}");
     std::string rows;
     for (int i = 0; i < 10; ++i) {
       absl::StrAppend(&rows, R"({"prompt": "row )", i, R"(", "completion": ")",

@@ -73,7 +73,7 @@ TEST_F(WorkerInputsTest, ASpecThatTheDaemonShouldHaveRefused) {
 }
 
 TEST_F(WorkerInputsTest, ASamplePromptWithoutAChatTemplate) {
-  ASSERT_TRUE(RemoveAll(dir_.File("model/chat_template.jinja")).ok());
+  WriteText("model/tokenizer_config.json", R"({"eos_token": "<eos>"})");
   auto* message = spec_.add_sample_prompts()->add_messages();
   message->set_role("user");
   message->set_content("hi");

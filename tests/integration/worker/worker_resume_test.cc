@@ -5,12 +5,13 @@
 #include <map>
 
 #include "tests/integration/worker/worker_harness.h"
+#include "tests/support/fake_report_sink.h"
+#include "worker/trainer/run_training.h"
 
 namespace traind {
 namespace {
 
 using testing::SizeIs;
-using worker::v1::Finished;
 
 class WorkerResumeTest : public WorkerHarness {
  protected:
@@ -41,26 +42,70 @@ class WorkerResumeTest : public WorkerHarness {
   std::string straight_adapter_;
 };
 
-TEST_F(WorkerResumeTest, StoppedByTheDaemonAndResumedGivesTheSameAdapter) {
+// Asks for a stop as soon as it sees a step.
+class StopAtStep : public FakeReportSink {
+ public:
+  StopAtStep(int64_t step, StopFlag* stop) : step_(step), stop_(stop) {}
+
+  void OnStep(const v1::StepMetrics& metrics) override {
+    FakeReportSink::OnStep(metrics);
+    if (metrics.step() == step_) stop_->Request(StopKind::kStopWithCheckpoint);
+  }
+
+ private:
+  const int64_t step_;
+  StopFlag* const stop_;
+};
+
+// In this process, so that the stop comes at an exact step.
+class RunResumeTest : public WorkerHarness {
+ protected:
+  // Trains until step `last` and returns the losses; 0: to the end.
+  std::vector<double> Train(int64_t last, TrainingEnd expected_end) {
+    auto options = RunOptionsFromSpec(spec_);
+    EXPECT_TRUE(options.ok()) << options.status();
+    options->run_id = job_uid_;
+    options->trainer.job_name = "jobs/a";
+    options->checkpoints_dir = dir_.File("checkpoints");
+    options->adapter_dir = dir_.File("adapter");
+    options->threads = 1;
+    StopFlag stop;
+    StopAtStep sink(last, &stop);
+    const auto end = RunTraining(*options, sink, stop);
+    EXPECT_TRUE(end.ok()) << end.status();
+    EXPECT_EQ(end.value_or(expected_end), expected_end);
+    std::vector<double> losses;
+    for (const auto& step : sink.steps) losses.push_back(step.loss());
+    return losses;
+  }
+};
+
+TEST_F(RunResumeTest, StoppedAfterHalfAndResumedGivesTheSameLossesAndAdapter) {
   spec_.mutable_training()->set_save_strategy("no");
-  RunStraight();
+  spec_.mutable_training()->set_gradient_accumulation_steps(2);
+  spec_.mutable_training()->set_max_steps(12);
+  spec_.mutable_training()->set_warmup_steps(3);
+  const std::vector<double> straight = Train(0, TrainingEnd::kFinished);
+  const std::string adapter = AdapterBytes();
+  ASSERT_THAT(straight, SizeIs(12));
+  ASSERT_FALSE(adapter.empty());
   NewJob();
-  NextAttempt();
-  daemon_->StopAtReport(9, /*checkpoint=*/true);
-  daemon_->StartServing();
-  StartWorker();
-  ExpectExit(WaitForExit(), WorkerExit::kStopped);
-  EXPECT_EQ(FinishedOf(daemon_->reports()).result(), Finished::STOPPED);
-  Losses losses;
-  AddLosses(Spooled(), losses);
-  const auto stopped_after = static_cast<int64_t>(losses.size());
-  ASSERT_GE(stopped_after, 1);
-  ASSERT_LT(stopped_after, 10);
-  ExpectExit(RunAttempt(), WorkerExit::kSucceeded);
-  EXPECT_EQ(ResumedAt(Spooled()), stopped_after);
-  AddLosses(Spooled(), losses);
-  EXPECT_EQ(losses, straight_losses_);
-  EXPECT_EQ(AdapterBytes(), straight_adapter_);
+  std::vector<double> losses = Train(6, TrainingEnd::kStopped);
+  EXPECT_THAT(losses, SizeIs(6));
+  EXPECT_FALSE(FileExists(dir_.File("adapter")));
+  for (const double loss : Train(0, TrainingEnd::kFinished)) losses.push_back(loss);
+  EXPECT_EQ(losses, straight);
+  EXPECT_EQ(AdapterBytes(), adapter);
+}
+
+// So the check above is able to fail.
+TEST_F(RunResumeTest, AnotherSeedGivesAnotherAdapter) {
+  const std::vector<double> losses = Train(0, TrainingEnd::kFinished);
+  const std::string adapter = AdapterBytes();
+  NewJob();
+  spec_.mutable_training()->set_seed(43);
+  EXPECT_NE(Train(0, TrainingEnd::kFinished), losses);
+  EXPECT_NE(AdapterBytes(), adapter);
 }
 
 TEST_F(WorkerResumeTest, KilledAfterAnyUpdateAndResumedGivesTheSameLossesAndAdapter) {

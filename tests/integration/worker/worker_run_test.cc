@@ -130,6 +130,24 @@ TEST_F(WorkerRunTest, SigtermStopsWithACheckpoint) {
   EXPECT_THAT(ListDirectory(dir_.File("checkpoints")).value(), SizeIs(1));
 }
 
+TEST_F(WorkerRunTest, TheDaemonsStopEndsWithACheckpointThatIsResumedFrom) {
+  spec_.mutable_training()->set_max_steps(1000000);
+  spec_.mutable_training()->set_save_strategy("no");
+  int64_t first = 1;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    NextAttempt();
+    daemon_->StopAtReport(10, /*checkpoint=*/true);
+    daemon_->StartServing();
+    StartWorker();
+    ExpectExit(WaitForExit(), WorkerExit::kStopped);
+    EXPECT_EQ(FinishedOf(daemon_->reports()).result(), Finished::STOPPED);
+    const int64_t last = StepsOf(daemon_->reports()).back().step();
+    EXPECT_TRUE(FileExists(dir_.File(absl::StrCat("checkpoints/checkpoint-", last)))) << last;
+    EXPECT_EQ(StepsOf(daemon_->reports()).front().step(), first);
+    first = last + 1;
+  }
+}
+
 TEST_F(WorkerRunTest, ADiskThatIsFullWhileSavingFailsTheRunAndKeepsTheLastCheckpoint) {
   ExpectExit(RunAttempt("checkpoint.after_weights:enospc@3"), WorkerExit::kFailed);
   EXPECT_EQ(FinishedOf(daemon_->reports()).result(), Finished::FAILED);
