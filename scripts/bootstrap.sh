@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 packages=(
   build-essential cmake ninja-build ccache mold unzip git python3 python3-pip
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libspdlog-dev
-  prometheus-cpp-dev libsqlite3-dev nlohmann-json3-dev libcli11-dev libssl-dev wordnet-base
+  prometheus-cpp-dev libsqlite3-dev nlohmann-json3-dev libcli11-dev libssl-dev libre2-dev
+  wordnet-base
 )
 if [ "${1:-}" = --tests ]; then
   packages+=(libgtest-dev libgmock-dev clang-16 clang-format-16 universal-ctags prometheus curl

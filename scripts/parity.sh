@@ -20,6 +20,9 @@ make_environment() {
 make_environment
 for script in tests/golden/*/make_*.py tests/golden/parity/check_*.py; do
   say "$script"
-  "$python" "$script"
+  case $script in
+    *smollm2*) "$python" "$script" "$TRAIND_SMOLLM2_GGUF" ;;
+    *) "$python" "$script" ;;
+  esac
 done
 git diff --stat --exit-code -- tests/golden || die "golden files changed; look at the difference above"

@@ -77,7 +77,7 @@ class RecoveryTest(TraindTest):
         self.assertIn("DISK_FULL", json.dumps(job["error"]))
         listed = json.loads(daemon.ctl("--output", "json", "checkpoint", "list", name).stdout)["checkpoints"]
         self.assertEqual([int(c["step"]) for c in listed], [50, 100])
-        daemon.ctl("checkpoint", "download", listed[-1]["name"], os.path.join(self.folder, "saved"))
+        daemon.ctl("checkpoint", "download", listed[-1]["name"], "--to", os.path.join(self.folder, "saved"))
 
     def test_cancel_leaves_no_process(self):
         daemon = self.start_daemon()

@@ -39,7 +39,7 @@ class TrainTest(TraindTest):
         listed = json.loads(daemon.ctl("--output", "json", "checkpoint", "list", name).stdout)["checkpoints"]
         self.assertEqual(listed[-1]["name"], f"{name}/checkpoints/adapter")
         target = os.path.join(self.folder, "downloaded")
-        daemon.ctl("checkpoint", "download", f"{name}/checkpoints/adapter", target)
+        daemon.ctl("checkpoint", "download", f"{name}/checkpoints/adapter", "--to", target)
         for file in listed[-1]["files"]:
             with open(os.path.join(target, file["path"]), "rb") as handle:
                 self.assertEqual(hashlib.sha256(handle.read()).hexdigest(), file["sha256"])

@@ -27,11 +27,16 @@ class WrongInputTest(TraindTest):
 
     def test_fields_are_refused_all_at_once_before_anything_is_queued(self):
         daemon = self.start_daemon()
-        path = self.write_job(lora={"r": 0}, training={"per_device_train_batch_size": 0, "learning_rate": "NaN"})
+        path = self.write_job(lora={"r": 0}, training={"per_device_train_batch_size": 0, "learning_rate": -1})
         self.refused(daemon, path, "spec.lora.r", "spec.training.per_device_train_batch_size",
                      "spec.training.learning_rate")
         listed = json.loads(daemon.ctl("--output", "json", "job", "list").stdout or "{}")
         self.assertEqual(listed.get("jobs", []), [])
+
+    def test_a_learning_rate_that_is_not_a_number(self):
+        daemon = self.start_daemon()
+        self.refused(daemon, self.write_job(training={"learning_rate": float("nan")}), "job.json", "NaN")
+        self.refused(daemon, self.write_job(training={"learning_rate": "NaN"}), "training.learning_rate", "number")
 
     def test_an_unknown_field_is_refused_with_its_neighbour(self):
         daemon = self.start_daemon()
@@ -79,7 +84,7 @@ class WrongInputTest(TraindTest):
         daemon = self.start_daemon()
         rows = completion_rows(10)
         rows[6] = "{not json"
-        self.fails(daemon, self.write_job(rows=rows), "DATASET_INVALID", "train.jsonl:7")
+        self.fails(daemon, self.write_job(rows=rows), "DATASET_INVALID", "train.jsonl line 7")
 
     def test_all_rows_without_a_supervised_token(self):
         daemon = self.start_daemon()
