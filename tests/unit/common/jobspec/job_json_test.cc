@@ -270,6 +270,16 @@ TEST(JobJsonTest, PathsCountFromTheFolderOfTheFile) {
   unlink(path.c_str());
 }
 
+TEST(JobJsonTest, EveryExampleIsAJob) {
+  for (const char* name : {"define-words", "chat-messages", "continued-text", "checkpoint-heavy"}) {
+    const std::string path = absl::StrCat(TRAIND_SOURCE_DIR "/deploy/examples/", name, ".json");
+    const auto file = ReadJobFile(path);
+    ASSERT_TRUE(file.ok()) << path << ": " << file.status();
+    EXPECT_EQ(file->job.display_name(), name);
+    EXPECT_GE(file->job.spec().dataset().train_size(), 1);
+  }
+}
+
 TEST(KnownFieldsTest, NoUnsupportedFieldShadowsARealOne) {
   for (const auto* type :
        {v1::LoraConfig::descriptor(), v1::TrainingArguments::descriptor(),
