@@ -29,6 +29,7 @@ absl::string_view HintFor(Reason reason) {
       return "free some space; the newest valid checkpoint is kept";
     case Reason::kDraining:
     case Reason::kStoreBusy:
+    case Reason::kTooManyStreams:
       return "try again in a moment";
     case Reason::kCheckpointNotFound:
       return "`trainctl checkpoint list` shows the checkpoints that exist";
@@ -76,6 +77,7 @@ absl::string_view HintFor(Reason reason) {
     case Reason::kAddressInUse:
     case Reason::kStateDirLocked:
     case Reason::kConfigInvalid:
+    case Reason::kStoreInvalid:
       return "";
   }
   return "";  // A reason of a newer daemon.
