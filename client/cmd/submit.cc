@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "client/cmd/job/follow.h"
 #include "client/cmd/job/get.h"
 #include "client/output/json.h"
@@ -43,17 +44,25 @@ void ApplyFlags(const SubmitOptions& options, v1::Job* job) {
   }
 }
 
-// `error` with the headline `headline` and with each field as `rename` says.
+// `error` with another message.
+absl::Status WithMessage(const absl::Status& error, const std::string& message) {
+  absl::Status result(error.code(), message);
+  error.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  return result;
+}
+
+// `error` with each field as `rename` says, and with the headline `headline` if it lists fields.
 absl::Status RenameFields(const absl::Status& error, const std::string& headline,
                           const std::function<std::string(const std::string&)>& rename) {
   std::vector<FieldViolation> violations = FieldViolationsOf(error);
-  if (violations.empty()) return error;
   for (FieldViolation& violation : violations) violation.field = rename(violation.field);
-  const absl::Status renamed = FieldErrors(violations);
-  absl::Status result(renamed.code(), headline);
-  renamed.ForEachPayload(
-      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  return result;
+  if (!violations.empty()) return WithMessage(FieldErrors(violations), headline);
+  // Another error about one field begins with its path.
+  absl::string_view rest = error.message();
+  const std::string field(rest.substr(0, rest.find(": ")));
+  if (!absl::StartsWith(field, "job.") || !absl::ConsumePrefix(&rest, field)) return error;
+  return WithMessage(error, absl::StrCat(rename(field), rest));
 }
 
 std::string Headline(const SubmitOptions& options, const absl::Status& error) {
@@ -141,8 +150,7 @@ void AddSubmit(CLI::App* parent, Command* selected, RunFunction<SubmitOptions> r
   app->add_option("--label", options->labels, "Label of the job; may be repeated")
       ->check(KeyValueValidator())
       ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   app->add_option("--request-id", options->request_id,
                   "UUID4; a second submit with the same one creates nothing")
       ->type_name("UUID");

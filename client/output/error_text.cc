@@ -1,5 +1,6 @@
 #include "client/output/error_text.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -11,79 +12,38 @@
 
 namespace traind::client {
 
-absl::string_view HintFor(Reason reason) {
-  switch (reason) {
-    case Reason::kJobNotFound:
-      return "`trainctl job list` shows the jobs that exist";
-    case Reason::kJobExists:
-      return "choose another --job-id, or leave it out";
-    case Reason::kJobNotDeletable:
-      return "`trainctl job cancel` it first";
-    case Reason::kEtagMismatch:
-      return "the job changed meanwhile: read it again and decide again";
-    case Reason::kDeviceCountImpossible:
-      return "`trainctl node list` shows what there is; lower `resources.devices`";
-    case Reason::kQueueFull:
-      return "try later, or raise the daemon's limit";
-    case Reason::kDiskFull:
-      return "free some space; the newest valid checkpoint is kept";
-    case Reason::kDraining:
-    case Reason::kStoreBusy:
-    case Reason::kTooManyStreams:
-      return "try again in a moment";
-    case Reason::kCheckpointNotFound:
-      return "`trainctl checkpoint list` shows the checkpoints that exist";
-    case Reason::kCheckpointCorrupt:
-      return "use another checkpoint, and check the disk";
-    case Reason::kUnauthenticated:
-      return "pass --token-file or TRAIND_TOKEN, or use the daemon's Unix socket";
-    case Reason::kPermissionDenied:
-      return "ask the operator of the daemon";
-    case Reason::kBug:
-      return "this is a defect of traind: please report it with this text";
-    case Reason::kModelNotFound:
-    case Reason::kDatasetNotFound:
-      return "check the path, and that the daemon's user may read it";
-    case Reason::kNoSupervisedTokens:
-      return "check `dataset.loss_on`, `dataset.max_length` and the rows";
-    case Reason::kNonFiniteLoss:
-      return "lower `training.learning_rate`, and look at the rows";
-    case Reason::kOutOfMemory:
-      return "lower `training.per_device_train_batch_size` or `dataset.max_length`";
-    case Reason::kWorkerLost:
-      return "`trainctl job logs` shows its last words";
-    case Reason::kLaunchFailed:
-      return "`trainctl server check` shows what is missing";
-    case Reason::kTimeLimit:
-      return "raise `resources.max_runtime`; the last checkpoint is kept";
-    case Reason::kOutputFailed:
-      return "check the folder's permissions";
-    case Reason::kNodeNotFound:
-      return "`trainctl node list` shows the nodes";
-    // Their messages say what to do.
-    case Reason::kUnspecified:
-    case Reason::kInvalidField:
-    case Reason::kBadPageToken:
-    case Reason::kRequestIdReused:
-    case Reason::kJobNotCancellable:
-    case Reason::kSequenceOutOfRange:
-    case Reason::kAttemptFenced:
-    case Reason::kModelInvalid:
-    case Reason::kDatasetInvalid:
-    case Reason::kTargetModulesNotFound:
-    case Reason::kCancelledByUser:
-    case Reason::kTextInvalid:
-    case Reason::kAdapterInvalid:
-    case Reason::kAddressInUse:
-    case Reason::kStateDirLocked:
-    case Reason::kConfigInvalid:
-    case Reason::kStoreInvalid:
-      return "";
-  }
-  return "";  // A reason of a newer daemon.
-}
-
 namespace {
+
+// The reasons that are not here have messages that say what to do.
+constexpr std::pair<Reason, absl::string_view> kHints[] = {
+    {Reason::kJobNotFound, "`trainctl job list` shows the jobs that exist"},
+    {Reason::kJobExists, "choose another --job-id, or leave it out"},
+    {Reason::kJobNotDeletable, "`trainctl job cancel` it first"},
+    {Reason::kEtagMismatch, "the job changed meanwhile: read it again and decide again"},
+    {Reason::kDeviceCountImpossible,
+     "`trainctl node list` shows what there is; lower `resources.devices`"},
+    {Reason::kQueueFull, "try later, or raise the daemon's limit"},
+    {Reason::kDiskFull, "free some space; the newest valid checkpoint is kept"},
+    {Reason::kDraining, "try again in a moment"},
+    {Reason::kStoreBusy, "try again in a moment"},
+    {Reason::kTooManyStreams, "try again in a moment"},
+    {Reason::kCheckpointNotFound, "`trainctl checkpoint list` shows the checkpoints that exist"},
+    {Reason::kCheckpointCorrupt, "use another checkpoint, and check the disk"},
+    {Reason::kUnauthenticated,
+     "pass --token-file or TRAIND_TOKEN, or use the daemon's Unix socket"},
+    {Reason::kPermissionDenied, "ask the operator of the daemon"},
+    {Reason::kBug, "this is a defect of traind: please report it with this text"},
+    {Reason::kModelNotFound, "check the path, and that the daemon's user may read it"},
+    {Reason::kDatasetNotFound, "check the path, and that the daemon's user may read it"},
+    {Reason::kNoSupervisedTokens, "check `dataset.loss_on`, `dataset.max_length` and the rows"},
+    {Reason::kNonFiniteLoss, "lower `training.learning_rate`, and look at the rows"},
+    {Reason::kOutOfMemory, "lower `training.per_device_train_batch_size` or `dataset.max_length`"},
+    {Reason::kWorkerLost, "`trainctl job logs` shows its last words"},
+    {Reason::kLaunchFailed, "`trainctl server check` shows what is missing"},
+    {Reason::kTimeLimit, "raise `resources.max_runtime`; the last checkpoint is kept"},
+    {Reason::kOutputFailed, "check the folder's permissions"},
+    {Reason::kNodeNotFound, "`trainctl node list` shows the nodes"},
+};
 
 // The message of an error about fields begins with the first of them, which is listed anyway.
 std::string Headline(const absl::Status& status, const std::vector<FieldViolation>& violations) {
@@ -94,6 +54,13 @@ std::string Headline(const absl::Status& status, const std::vector<FieldViolatio
 }
 
 }  // namespace
+
+absl::string_view HintFor(Reason reason) {
+  for (const auto& [known, hint] : kHints) {
+    if (known == reason) return hint;
+  }
+  return "";
+}
 
 std::string ErrorText(const absl::Status& status, bool debug) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
@@ -109,7 +76,8 @@ std::string ErrorText(const absl::Status& status, bool debug) {
   }
   if (!debug) return text;
   absl::StrAppend(&text, "code: ", absl::StatusCodeToString(status.code()), "\n");
-  for (const auto& detail : ToRpcStatus(status).details()) {
+  const google::rpc::Status with_details = ToRpcStatus(status);
+  for (const auto& detail : with_details.details()) {
     google::rpc::ErrorInfo info;
     if (!detail.UnpackTo(&info)) continue;
     for (const auto& [key, value] : info.metadata()) {

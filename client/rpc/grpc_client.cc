@@ -110,12 +110,13 @@ class Call {
   bool Wait() {
     const absl::Time start = absl::Now();
     for (;;) {
+      // Before the wait too: a busy stream may never let it time out.
+      if (options_.interrupt != nullptr && options_.interrupt->requested()) Cancel(Interrupted());
       void* tag;
       bool ok = false;
       const auto next = queue_.AsyncNext(&tag, &ok, Deadline(kPoll));
       if (next == grpc::CompletionQueue::GOT_EVENT) return ok;
       if (next == grpc::CompletionQueue::SHUTDOWN) return false;
-      if (options_.interrupt != nullptr && options_.interrupt->requested()) Cancel(Interrupted());
       if (absl::Now() - start > silence_limit_) {
         Cancel(absl::UnavailableError(absl::StrCat("no sign of life from the daemon for ",
                                                    absl::FormatDuration(silence_limit_))));

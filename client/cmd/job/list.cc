@@ -102,13 +102,11 @@ void AddJobList(CLI::App* parent, Command* selected, RunFunction<JobListOptions>
   CLI::App* app = parent->add_subcommand("list", "List jobs, newest first");
   app->add_option("--state", options->states, "Only jobs in this state; may be repeated")
       ->type_name("STATE")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   app->add_option("--label", options->labels, "Only jobs with this label; may be repeated")
       ->check(KeyValueValidator())
       ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   app->add_option("--limit", options->limit, "Jobs at most; 0 shows all")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N")

@@ -216,7 +216,7 @@ TEST_F(CliTest, TheTokenIsSent) {
   StartServer({});
   ASSERT_TRUE(WriteFileAtomically(dir_.File("token"), "secret-1\n").ok());
   EXPECT_THAT(Run({"server", "info", "--token-file", "token"}).output,
-              HasSubstr("you are       Bearer secret-1\n"));
+              HasSubstr("you are  Bearer secret-1\n"));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Outcome {
   std::string err;
 };
 
-Outcome Run(std::vector<std::string> arguments) {
+Outcome Trainctl(std::vector<std::string> arguments) {
   TestStreams streams;
   AppEnvironment environment{streams.io, [](const char*) { return std::string(); }, nullptr};
   const int code = RunApp(std::move(arguments), environment);
@@ -24,12 +24,12 @@ Outcome Run(std::vector<std::string> arguments) {
 }
 
 TEST(AppTest, HelpAndVersionSucceedOnStdout) {
-  const Outcome help = Run({"--help"});
+  const Outcome help = Trainctl({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
   EXPECT_EQ(help.err, "");
-  EXPECT_THAT(Run({"--version"}).out, ::testing::MatchesRegex("trainctl [0-9.]+\n"));
-  EXPECT_THAT(Run({"job", "watch", "--help"}).out, HasSubstr("--exit-status"));
+  EXPECT_THAT(Trainctl({"--version"}).out, ::testing::MatchesRegex("trainctl [0-9.]+\n"));
+  EXPECT_THAT(Trainctl({"job", "watch", "--help"}).out, HasSubstr("--exit-status"));
 }
 
 TEST(AppTest, WrongUseIsExitCode2) {
@@ -52,7 +52,7 @@ TEST(AppTest, WrongUseIsExitCode2) {
       {{"completion", "tcsh"}, "tcsh not in {bash,zsh,fish}"},
   };
   for (const auto& test : kCases) {
-    const Outcome outcome = Run(test.arguments);
+    const Outcome outcome = Trainctl(test.arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(test.message));
     EXPECT_EQ(outcome.out, "");
@@ -60,7 +60,7 @@ TEST(AppTest, WrongUseIsExitCode2) {
 }
 
 TEST(AppTest, ADaemonThatIsNotThereIsNamed) {
-  const Outcome named = Run({"job", "list", "--server", "unix:/no/such.sock"});
+  const Outcome named = Trainctl({"job", "list", "--server", "unix:/no/such.sock"});
   EXPECT_EQ(named.code, 1);
   EXPECT_EQ(named.err,
             "error: cannot reach the daemon at unix:/no/such.sock: there is no such socket; start "
@@ -68,12 +68,12 @@ TEST(AppTest, ADaemonThatIsNotThereIsNamed) {
 }
 
 TEST(AppTest, AWrongTokenFileIsTold) {
-  EXPECT_EQ(Run({"--token-file", "/no/such/token", "server", "info"}).code, 5);
+  EXPECT_EQ(Trainctl({"--token-file", "/no/such/token", "server", "info"}).code, 5);
 }
 
 TEST(AppTest, CompletionKnowsEveryCommandAndFlag) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
-    const Outcome outcome = Run({"completion", shell});
+    const Outcome outcome = Trainctl({"completion", shell});
     EXPECT_EQ(outcome.code, 0);
     for (const char* word : {"submit", "cancel", "download", "exit-status", "dry-run", "server"}) {
       EXPECT_THAT(outcome.out, HasSubstr(word)) << shell;

@@ -286,6 +286,14 @@ TEST_F(SubmitTest, ErrorsOfTheDaemonPointIntoTheFile) {
   EXPECT_EQ(ReasonOf(result.status()), Reason::kInvalidField);
 }
 
+TEST_F(SubmitTest, AMissingFileIsNamedByItsField) {
+  client_.create_error = Error(absl::StatusCode::kNotFound, Reason::kModelNotFound,
+                               "job.spec.base_model.path: cannot find /m: No such file", {});
+  const absl::Status status = Submit(R"({"base_model": {"path": "/m"}})").status();
+  EXPECT_EQ(status.message(), "base_model.path: cannot find /m: No such file");
+  EXPECT_EQ(ReasonOf(status), Reason::kModelNotFound);
+}
+
 TEST_F(SubmitTest, AWrongFileIsToldBeforeTheDaemonIsAsked) {
   EXPECT_FALSE(Submit(R"({"training": {"learning_rate": "fast"}})").ok());
   EXPECT_TRUE(client_.create_requests.empty());
