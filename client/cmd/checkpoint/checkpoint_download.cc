@@ -1,19 +1,17 @@
 #include "client/cmd/checkpoint/checkpoint_download.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/os/file.h"
+#include "common/os/sha256.h"
 #include "common/status/errors.h"
 
 namespace traind::client {
@@ -65,18 +63,13 @@ absl::Status RemoveOthers(const v1::Checkpoint& checkpoint, const std::string& p
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return ErrnoError(errno, Reason::kUnspecified, "read", path);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        EVP_MD_CTX_free);
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
+  Sha256 digest;
   std::vector<char> buffer(1 << 20);
   while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
-    EVP_DigestUpdate(context.get(), buffer.data(), static_cast<size_t>(in.gcount()));
+    digest.Update({buffer.data(), static_cast<size_t>(in.gcount())});
   }
-  std::string digest(EVP_MAX_MD_SIZE, '\0');
-  unsigned int size = 0;
-  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size);
-  digest.resize(size);
-  return absl::BytesToHexString(digest);
+  if (in.bad()) return ErrnoError(errno, Reason::kUnspecified, "read", path);
+  return digest.Hex();
 }
 
 // Writes `bytes` at `offset`, after which the file ends.

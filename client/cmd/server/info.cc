@@ -18,9 +18,10 @@ absl::StatusOr<ExitCode> RunServerInfo(const ServerInfoOptions& options, IoStrea
   }
   KeyValues lines;
   lines.Add("version", info.version());
-  if (info.has_start_time())
+  if (info.has_start_time()) {
     lines.Add("started", absl::StrCat(ShortTime(info.start_time()), ", ",
                                       ShortAge(info.start_time(), client.Now()), " ago"));
+  }
   lines.Add("state folder", info.state_dir());
   lines.Add("listens on", absl::StrJoin(info.addresses(), ", "));
   lines.Add("jobs may read", absl::StrJoin(info.allowed_roots(), ", "));
