@@ -82,6 +82,8 @@ std::string ProcessVariable(pid_t pid, absl::string_view name) {
 }
 
 std::vector<ProcessIdentity> FindMarkedProcesses(absl::string_view name, absl::string_view value) {
+  // Every process that lacks the variable would seem to carry an empty mark.
+  if (value.empty()) return {};
   const std::vector<ProcessEntry> all = ListProcesses();
   std::set<pid_t> found;
   for (const ProcessEntry& entry : all) {

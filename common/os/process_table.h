@@ -44,6 +44,7 @@ std::vector<ProcessEntry> ListProcesses();
 std::string ProcessVariable(pid_t pid, absl::string_view name);
 
 // Every process, zombies excepted, that was started with `name`=`value`, and all its descendants.
+// None for an empty value.
 std::vector<ProcessIdentity> FindMarkedProcesses(absl::string_view name, absl::string_view value);
 
 }  // namespace traind

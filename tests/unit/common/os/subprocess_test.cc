@@ -123,6 +123,10 @@ TEST(ProcessTableTest, FindsMarkedProcessesAndTheirDescendantsInOtherSessions) {
   EXPECT_TRUE(WaitUntil([&] { return find().empty(); }));
 }
 
+TEST(ProcessTableTest, AnEmptyMarkMarksNobody) {
+  EXPECT_THAT(FindMarkedProcesses("TRAIND_TEST_MARK", ""), IsEmpty());
+}
+
 TEST(SubreaperTest, ReapsOrphansButLeavesHeldChildren) {
   ASSERT_TRUE(BecomeSubreaper().ok());
   absl::StatusOr<Subprocess> held = Subprocess::Start(Shell("exit 5"));
