@@ -19,8 +19,14 @@ const USER_DEFINED: i32 = 4;
 const SUPPORTED_PRE: &str = "default, gpt-2, smollm, llama-bpe, qwen2";
 
 /// Llama 3 splits numbers into groups of up to three digits, Qwen 2 into single digits.
-const LLAMA3_SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2_SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const LLAMA3_SPLIT: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const QWEN2_SPLIT: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
 
 /// `tokenizer.ggml.*` of one file. Tokens are in GPT-2's alphabet for bytes already.
 #[derive(Deserialize)]
@@ -139,11 +145,13 @@ fn bos_processor(vocabulary: &GgufVocabulary, bos_id: u32) -> Result<TemplatePro
         ))
     })?;
     // Built from pieces: the text form would split a name that has a space or a colon in it.
+    let special = serde_json::json!({"SpecialToken": {"id": bos, "type_id": 0}});
+    let first = serde_json::json!({"Sequence": {"id": "A", "type_id": 0}});
+    let second = serde_json::json!({"Sequence": {"id": "B", "type_id": 1}});
     let json = serde_json::json!({
         "type": "TemplateProcessing",
-        "single": [{"SpecialToken": {"id": bos, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-        "pair": [{"SpecialToken": {"id": bos, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-                 {"Sequence": {"id": "B", "type_id": 1}}],
+        "single": [special, first],
+        "pair": [special, first, second],
         "special_tokens": {bos: {"id": bos, "ids": [bos_id], "tokens": [bos]}},
     });
     Ok(serde_json::from_value(json)?)
@@ -153,6 +161,7 @@ fn bos_processor(vocabulary: &GgufVocabulary, bos_id: u32) -> Result<TemplatePro
 mod tests {
     use super::*;
     use crate::tokenizer::{decode, encode, special_ids};
+    use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer};
 
     fn vocabulary(pre: &str) -> GgufVocabulary {
         let tokens = ["<s>", "a", "b", "ab", "1", "Ġ", "Ġab", "<think>", "2"];
@@ -182,6 +191,17 @@ mod tests {
         assert_eq!(special_ids(&tokenizer), [0]);
         let plain = encode(&tokenizer, "ab", false).unwrap();
         assert_eq!(plain.get_ids(), [3]);
+    }
+
+    #[test]
+    fn splits_numbers_as_the_family_does() {
+        for (pre, pieces) in [("smollm", 4), ("qwen2", 4), ("llama-bpe", 2), ("gpt-2", 1)] {
+            let sequence = Sequence::new(pre_tokenizers(pre).unwrap());
+            let mut text = PreTokenizedString::from("1234");
+            sequence.pre_tokenize(&mut text).unwrap();
+            let splits = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
+            assert_eq!(splits.len(), pieces, "{pre}");
+        }
     }
 
     #[test]

@@ -227,7 +227,8 @@ mod tests {
     #[test]
     fn generation_blocks_assign_to_namespaces_around_them() {
         let rendering = render(
-            "{% set ns = namespace(a=1) %}{% generation %}{% set ns.a = 2 %}{% endgeneration %}{{ ns.a }}",
+            "{% set ns = namespace(a=1) %}{% generation %}{% set ns.a = 2 %}{% endgeneration %}\
+             {{ ns.a }}",
             "{}",
         );
         assert_eq!(rendering.unwrap().text, "2");
@@ -258,7 +259,8 @@ mod tests {
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
             "{{ range(10 ** 9) | list }}",
             "{{ 'a' * 10 ** 15 }}",
-            "{% set n = namespace(s='aaaaaaaa') %}{% for i in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}",
+            "{% set n = namespace(s='aaaa') %}\
+             {% for i in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}",
             "{{ 'a'.center(10 ** 12) }}",
             "{{ [1] | tojson(indent=10 ** 9) }}",
         ] {
