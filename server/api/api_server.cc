@@ -7,6 +7,7 @@
 #include <grpcpp/server_posix.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -28,6 +29,8 @@ namespace {
 
 // Threads beyond those of the streams, for unary calls.
 constexpr int kUnaryThreads = 128;
+// For the last bytes of calls that have ended.
+constexpr absl::Duration kFlushLimit = absl::Milliseconds(300);
 // A TCP peer that vanished is noticed within their sum.
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
@@ -76,7 +79,10 @@ class ApiServer::Parts {
     runner_->BeginStop();
     server_->GetHealthCheckService()->Shutdown();
     unix_listener_->Stop();
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + deadline));
+    runner_->WaitUntilIdle(deadline);
+    // An idle client notices only after seconds that we are leaving; the answers to calls that have
+    // just ended are on their way.
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + std::min(deadline, kFlushLimit)));
     server_->Wait();
     server_.reset();
   }

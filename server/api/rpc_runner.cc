@@ -46,8 +46,26 @@ absl::Status Draining() {
                "the daemon is stopping; call again");
 }
 
+void RpcRunner::WaitUntilIdle(absl::Duration limit) {
+  absl::MutexLock lock(&mutex_);
+  const auto idle = [this] { return running_ == 0; };
+  mutex_.AwaitWithTimeout(absl::Condition(&idle), limit);
+}
+
 grpc::Status RpcRunner::Unary(const grpc::ServerContext& context, const RpcInfo& info,
                               Handler handler) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++running_;
+  }
+  const grpc::Status status = RunUnary(context, info, handler);
+  absl::MutexLock lock(&mutex_);
+  --running_;
+  return status;
+}
+
+grpc::Status RpcRunner::RunUnary(const grpc::ServerContext& context, const RpcInfo& info,
+                                 Handler handler) {
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<std::string> caller =
       authenticator_->Identify(context.peer(), AuthorizationOf(context));

@@ -6,9 +6,12 @@
 #include <atomic>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/api/authenticator.h"
 #include "server/api/rpc_observer.h"
 
@@ -42,7 +45,11 @@ class RpcRunner {
   void BeginStop() { stopping_ = true; }
   bool stopping() const { return stopping_; }
 
+  // Returns when no call runs, or after `limit`.
+  void WaitUntilIdle(absl::Duration limit);
+
  private:
+  grpc::Status RunUnary(const grpc::ServerContext& context, const RpcInfo& info, Handler handler);
   absl::Status RunStream(absl::string_view method, const std::string& caller, Handler handler);
 
   const Authenticator* const authenticator_;
@@ -50,6 +57,8 @@ class RpcRunner {
   const int max_streams_;
   std::atomic<bool> stopping_ = false;
   std::atomic<int> streams_ = 0;
+  absl::Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // UNAVAILABLE (DRAINING).

@@ -56,6 +56,7 @@ class DaemonCrashTest : public testing::Test {
   }
   void Start(const std::string& behaviour, const std::string& fault = "") {
     daemon_.emplace(Spawn({"--config", config_file_}, behaviour, fault));
+    client_.emplace(socket_);
   }
   void Kill() {
     ASSERT_TRUE(daemon_->Signal(SIGKILL).ok());
@@ -64,7 +65,7 @@ class DaemonCrashTest : public testing::Test {
   }
 
   v1::Job Submit() {
-    const auto job = client_.CreateJob(MakeJobRequest(temp_.path()));
+    const auto job = client_->CreateJob(MakeJobRequest(temp_.path()));
     EXPECT_TRUE(job.ok()) << job.status() << Log();
     return job.value_or(v1::Job());
   }
@@ -87,7 +88,8 @@ class DaemonCrashTest : public testing::Test {
   const std::string socket_ = temp_.File("traind.sock");
   const std::string config_file_ = temp_.File("traind.conf");
   const std::string log_file_ = temp_.File("traind.log");
-  DaemonClient client_{socket_};
+  // A new one for each daemon: the old one may not have noticed yet that its line is dead.
+  std::optional<DaemonClient> client_;
   std::optional<Subprocess> daemon_;
 };
 
@@ -95,9 +97,9 @@ TEST_F(DaemonCrashTest, KilledWhileAJobRunsTheSameWorkerGoesOnAndNoStepIsLostOrR
   const std::string behaviour = Hold(4) + "steps=10";
   Start(behaviour);
   const v1::Job job = Submit();
-  const v1::Job before = client_.WaitForStep(job.name(), 4);
+  const v1::Job before = client_->WaitForStep(job.name(), 4);
   const std::vector<v1::Event> seen =
-      client_.Watch(job.name(), 0, static_cast<size_t>(before.last_sequence()));
+      client_->Watch(job.name(), 0, static_cast<size_t>(before.last_sequence()));
   const std::vector<pid_t> workers = WorkerPids(before);
   ASSERT_THAT(workers, SizeIs(1)) << Log();
   Kill();
@@ -105,13 +107,13 @@ TEST_F(DaemonCrashTest, KilledWhileAJobRunsTheSameWorkerGoesOnAndNoStepIsLostOrR
   LetGo();
   Start(behaviour);
   // The watcher comes back with the last number that it saw.
-  const std::vector<v1::Event> rest = client_.Watch(job.name(), before.last_sequence());
+  const std::vector<v1::Event> rest = client_->Watch(job.name(), before.last_sequence());
   EXPECT_TRUE(IsDense(seen));
   EXPECT_TRUE(IsDense(rest, before.last_sequence() + 1));
   std::vector<int64_t> steps = StepsOf(seen);
   for (const int64_t step : StepsOf(rest)) steps.push_back(step);
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)) << Log();
-  const v1::Job after = client_.WaitFor(job.name(), v1::Job::SUCCEEDED);
+  const v1::Job after = client_->WaitFor(job.name(), v1::Job::SUCCEEDED);
   EXPECT_EQ(after.state(), v1::Job::SUCCEEDED) << after.error().message() << Log();
   EXPECT_EQ(after.attempt().uid(), before.attempt().uid());
 }
@@ -120,12 +122,12 @@ TEST_F(DaemonCrashTest, KilledWhileACancelIsUnderWayTheNextDaemonFinishesIt) {
   const std::string behaviour = Hold(2);
   Start(behaviour + "deaf=1");
   const v1::Job job = Submit();
-  const v1::Job before = client_.WaitForStep(job.name(), 2);
-  ASSERT_TRUE(client_.CancelJob(job.name()).ok());
+  const v1::Job before = client_->WaitForStep(job.name(), 2);
+  ASSERT_TRUE(client_->CancelJob(job.name()).ok());
   Kill();
   for (const pid_t pid : WorkerPids(before)) ASSERT_EQ(::kill(pid, SIGKILL), 0);
   Start(behaviour);
-  EXPECT_EQ(client_.WaitFor(job.name(), v1::Job::CANCELLED).state(), v1::Job::CANCELLED) << Log();
+  EXPECT_EQ(client_->WaitFor(job.name(), v1::Job::CANCELLED).state(), v1::Job::CANCELLED) << Log();
   EXPECT_TRUE(WorkerPids(before).empty());
 }
 
@@ -137,20 +139,20 @@ TEST_P(FaultPointTest, TheNextDaemonMakesTheJobEndOnceAndWhole) {
   v1::CreateJobRequest request = MakeJobRequest(temp_.path());
   request.set_request_id("a3c1a7de-5f0e-4d1e-8a54-5f0d5a1a7a01");
   // The daemon may die before it answers.
-  (void)client_.CreateJob(request).status();
+  (void)client_->CreateJob(request).status();
   const std::optional<ExitState> exit = daemon_->Wait(kLimit);
   ASSERT_TRUE(exit.has_value()) << "the fault point was not reached" << Log();
   EXPECT_EQ(exit->value, 137);
   daemon_.reset();
 
   Start("steps=6");
-  const auto job = client_.CreateJob(request);
+  const auto job = client_->CreateJob(request);
   ASSERT_TRUE(job.ok()) << job.status() << Log();
-  const v1::Job ended = client_.WaitFor(job->name(), v1::Job::SUCCEEDED);
+  const v1::Job ended = client_->WaitFor(job->name(), v1::Job::SUCCEEDED);
   EXPECT_EQ(ended.state(), v1::Job::SUCCEEDED) << ended.error().message() << Log();
   EXPECT_THAT(ended.attempt().name(), HasSubstr("/attempts/1")) << Log();
-  EXPECT_THAT(*client_.ListJobs(), SizeIs(1));
-  const std::vector<v1::Event> events = client_.Watch(ended.name(), 0);
+  EXPECT_THAT(*client_->ListJobs(), SizeIs(1));
+  const std::vector<v1::Event> events = client_->Watch(ended.name(), 0);
   EXPECT_TRUE(IsDense(events));
   EXPECT_THAT(StepsOf(events), ElementsAre(1, 2, 3, 4, 5, 6));
 }
@@ -166,7 +168,7 @@ TEST_F(DaemonCrashTest, SigtermEndsTheDaemonWithZeroAndLeavesTheWorker) {
   const std::string behaviour = Hold(2);
   Start(behaviour);
   const v1::Job job = Submit();
-  const v1::Job before = client_.WaitForStep(job.name(), 2);
+  const v1::Job before = client_->WaitForStep(job.name(), 2);
   ASSERT_TRUE(daemon_->Signal(SIGTERM).ok());
   const std::optional<ExitState> exit = daemon_->Wait(kLimit);
   daemon_.reset();
@@ -177,7 +179,7 @@ TEST_F(DaemonCrashTest, SigtermEndsTheDaemonWithZeroAndLeavesTheWorker) {
 
 TEST_F(DaemonCrashTest, ASecondDaemonEndsWithOneLineThatNamesTheFirst) {
   Start("");
-  ASSERT_TRUE(client_.ListJobs().ok());
+  ASSERT_TRUE(client_->ListJobs().ok());
   ASSERT_TRUE(RemoveAll(log_file_).ok());
   Subprocess second = Spawn({"--config", config_file_});
   const std::optional<ExitState> exit = second.Wait(kLimit);

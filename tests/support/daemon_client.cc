@@ -31,6 +31,8 @@ bool HasEnded(const v1::Job& job) {
 
 DaemonClient::DaemonClient(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
+  // A connection of its own.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
@@ -42,7 +44,8 @@ absl::StatusOr<v1::Job> DaemonClient::CreateJob(const v1::CreateJobRequest& requ
   grpc::ClientContext context;
   Prepare(context);
   v1::Job job;
-  return ToResult(stub_->CreateJob(&context, request, &job), job);
+  const grpc::Status status = stub_->CreateJob(&context, request, &job);
+  return ToResult(status, std::move(job));
 }
 
 absl::StatusOr<v1::Job> DaemonClient::GetJob(const std::string& name) {
@@ -51,7 +54,8 @@ absl::StatusOr<v1::Job> DaemonClient::GetJob(const std::string& name) {
   v1::GetJobRequest request;
   request.set_name(name);
   v1::Job job;
-  return ToResult(stub_->GetJob(&context, request, &job), job);
+  const grpc::Status status = stub_->GetJob(&context, request, &job);
+  return ToResult(status, std::move(job));
 }
 
 absl::StatusOr<v1::Job> DaemonClient::CancelJob(const std::string& name) {
@@ -60,7 +64,8 @@ absl::StatusOr<v1::Job> DaemonClient::CancelJob(const std::string& name) {
   v1::CancelJobRequest request;
   request.set_name(name);
   v1::Job job;
-  return ToResult(stub_->CancelJob(&context, request, &job), job);
+  const grpc::Status status = stub_->CancelJob(&context, request, &job);
+  return ToResult(status, std::move(job));
 }
 
 absl::StatusOr<std::vector<v1::Job>> DaemonClient::ListJobs() {
@@ -71,8 +76,8 @@ absl::StatusOr<std::vector<v1::Job>> DaemonClient::ListJobs() {
   return ToResult(status, std::vector<v1::Job>(response.jobs().begin(), response.jobs().end()));
 }
 
-std::vector<v1::Event> DaemonClient::Watch(const std::string& name, int64_t sequence,
-                                           size_t enough) {
+std::vector<v1::Event> DaemonClient::Watch(const std::string& name, int64_t sequence, size_t enough,
+                                           const std::function<void()>& on_event) {
   grpc::ClientContext context;
   Prepare(context);
   v1::WatchJobRequest request;
@@ -83,9 +88,12 @@ std::vector<v1::Event> DaemonClient::Watch(const std::string& name, int64_t sequ
   v1::Event event;
   while ((enough == 0 || events.size() < enough) && stream->Read(&event)) {
     if (!event.has_heartbeat()) events.push_back(event);
+    on_event();
   }
-  context.TryCancel();
-  stream->Finish();
+  const bool cut = enough > 0 && events.size() >= enough;
+  if (cut) context.TryCancel();
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(cut || status.ok()) << status.error_code() << ": " << status.error_message();
   return events;
 }
 
@@ -93,8 +101,10 @@ v1::Job DaemonClient::WaitFor(const std::string& name, v1::Job::State state) {
   v1::Job now;
   WaitUntil(
       [&] {
-        now = GetJob(name).value_or(v1::Job());
-        return now.state() == state || HasEnded(now);
+        const absl::StatusOr<v1::Job> job = GetJob(name);
+        EXPECT_TRUE(job.ok()) << job.status();
+        now = job.value_or(v1::Job());
+        return !job.ok() || now.state() == state || HasEnded(now);
       },
       absl::Seconds(60));
   return now;
@@ -104,8 +114,10 @@ v1::Job DaemonClient::WaitForStep(const std::string& name, int64_t step) {
   v1::Job now;
   WaitUntil(
       [&] {
-        now = GetJob(name).value_or(v1::Job());
-        return now.progress().step() >= step || HasEnded(now);
+        const absl::StatusOr<v1::Job> job = GetJob(name);
+        EXPECT_TRUE(job.ok()) << job.status();
+        now = job.value_or(v1::Job());
+        return !job.ok() || now.progress().step() >= step || HasEnded(now);
       },
       absl::Seconds(60));
   return now;

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ class DaemonClient {
   absl::StatusOr<std::vector<v1::Job>> ListJobs();
 
   // Events after `sequence` until the stream ends, without heartbeats. If `enough` is positive, at
-  // most so many.
-  std::vector<v1::Event> Watch(const std::string& name, int64_t sequence, size_t enough = 0);
+  // most so many. `on_event` is called after each.
+  std::vector<v1::Event> Watch(
+      const std::string& name, int64_t sequence, size_t enough = 0,
+      const std::function<void()>& on_event = [] {});
 
   // The job once it is in `state` or has ended; the last one seen if that takes too long.
   v1::Job WaitFor(const std::string& name, v1::Job::State state);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -84,7 +85,9 @@ TEST_F(DaemonTest, AStopEndsStreamsButNotJobsAndAWatcherGoesOnWithoutAGap) {
   const v1::Job job = Submit(Hold(3) + "steps=6");
   client_.WaitForStep(job.name(), 3);
   std::vector<v1::Event> events;
-  std::thread watcher([&] { events = client_.Watch(job.name(), 0); });
+  std::atomic<int> received = 0;
+  std::thread watcher([&] { events = client_.Watch(job.name(), 0, 0, [&] { ++received; }); });
+  EXPECT_TRUE(WaitUntil([&] { return received > 0; }));
   daemon_->Stop();
   watcher.join();
   daemon_.reset();
