@@ -98,6 +98,7 @@ class Line {
   void DialForEver() {
     while (true) {
       Dial();
+      // Polls for a daemon.
       absl::SleepFor(absl::Milliseconds(20));
     }
   }
@@ -236,6 +237,7 @@ class FakeRun {
   bool Train() {
     while (step_ < total_) {
       if (line_.stopped()) return false;
+      // Stands for the work of an update; nobody waits for it but with a deadline.
       absl::SleepFor(absl::Milliseconds(behaviour_.Number("delay_ms", 1)));
       ++step_;
       ReportStep();
@@ -287,7 +289,7 @@ class FakeRun {
     if (step_ != behaviour_.Number("hold_at", 0)) return true;
     while (!FileExists(behaviour_.Text("hold_file"))) {
       if (line_.stopped()) return false;
-      absl::SleepFor(absl::Milliseconds(2));
+      absl::SleepFor(absl::Milliseconds(2));  // Polls for the file.
     }
     return true;
   }
