@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace traind::client {
 namespace {
@@ -79,6 +80,19 @@ std::string FitWidth(absl::string_view text, int width) {
     if (!IsContinuation(text[end]) && ++column == width) break;
   }
   return absl::StrCat(text.substr(0, end), "…");
+}
+
+std::vector<std::string> WrapWords(absl::string_view text, int width) {
+  std::vector<std::string> lines = {""};
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    std::string& line = lines.back();
+    if (line.empty() || DisplayWidth(line) + 1 + DisplayWidth(word) <= width) {
+      absl::StrAppend(&line, line.empty() ? "" : " ", word);
+    } else {
+      lines.emplace_back(word);
+    }
+  }
+  return lines;
 }
 
 std::string OneLine(absl::string_view text) {

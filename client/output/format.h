@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -36,6 +37,10 @@ int DisplayWidth(absl::string_view text);
 
 // At most `width` columns; a cut text ends in `…`.
 std::string FitWidth(absl::string_view text, int width);
+
+// `text` in lines of at most `width` columns, broken at spaces; a longer word gets a line of its
+// own. At least one line.
+std::vector<std::string> WrapWords(absl::string_view text, int width);
 
 // `text` without control characters, which could drive the terminal: line ends become spaces, the
 // rest is dropped.

@@ -140,7 +140,14 @@ void WatchView::OnEval(const v1::EvalMetrics& eval) {
 
 void WatchView::OnSample(const v1::SampleAnswer& sample) {
   Line(absl::StrCat("  sample      step ", sample.step(), "  ", OneLine(sample.prompt())));
-  Line(absl::StrCat("    → ", OneLine(absl::StripAsciiWhitespace(sample.answer()))));
+  const std::string answer = OneLine(absl::StripAsciiWhitespace(sample.answer()));
+  constexpr int kIndent = 6;
+  const int width = io_.out_is_terminal ? io_.width - kIndent : 1 << 20;
+  absl::string_view mark = "    → ";
+  for (const std::string& line : WrapWords(answer, width)) {
+    Line(absl::StrCat(mark, line));
+    mark = "      ";
+  }
 }
 
 void WatchView::OnNotice(const v1::Notice& notice) {
@@ -186,8 +193,11 @@ void WatchView::DrawStatus() {
 }
 
 void WatchView::ClearStatus() {
-  // Up one line, and clear it.
-  for (; status_lines_ > 0; --status_lines_) *io_.out << "\x1b[1A\x1b[2K";
+  if (status_lines_ == 0) return;
+  // To the first of the lines, and clear from there on: a key that was pressed may have left its
+  // echo below.
+  *io_.out << "\r\x1b[" << status_lines_ << "A\x1b[J";
+  status_lines_ = 0;
 }
 
 std::vector<std::string> WatchView::StatusLines() const {

@@ -17,6 +17,7 @@
 namespace traind::client {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(FormatTest, SizesTimesAndCounts) {
@@ -47,6 +48,13 @@ TEST(FormatTest, TextsAreCutAtACharacter) {
   EXPECT_EQ(FitWidth("määritä", 4), "mää…");
   EXPECT_EQ(FitWidth("abc", 3), "abc");
   EXPECT_EQ(FitWidth("abc", 0), "");
+}
+
+TEST(FormatTest, LinesBreakAtSpaces) {
+  EXPECT_THAT(WrapWords("a portable light source", 10),
+              ElementsAre("a portable", "light", "source"));
+  EXPECT_THAT(WrapWords("incomprehensible a", 5), ElementsAre("incomprehensible", "a"));
+  EXPECT_THAT(WrapWords("", 5), ElementsAre(""));
 }
 
 TEST(FormatTest, ControlCharactersCannotReachTheTerminal) {

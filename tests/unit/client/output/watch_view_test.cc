@@ -60,15 +60,15 @@ TEST(WatchViewTest, ATerminalRedrawsTwoLines) {
   streams.out.str("");
   view.OnEvent(StepEvent(2, 4, 3.5));
   EXPECT_EQ(streams.out.str(),
-            "\x1b[1A\x1b[2K\x1b[1A\x1b[2K"
+            "\r\x1b[2A\x1b[J"
             "  ██████████░░░░░░░░░░  2/4  50 %  4.0s left  50 tokens/s  1.00 GiB\n"
             "  loss 3.5  █▁  lr 0.001  grad 0.5\n");
   streams.out.str("");
   view.OnEvent(EvalEvent(2, 3.0));
-  EXPECT_THAT(streams.out.str(), HasSubstr("\x1b[1A\x1b[2K\x1b[1A\x1b[2K  eval "));
+  EXPECT_THAT(streams.out.str(), HasSubstr("\r\x1b[2A\x1b[J  eval "));
   streams.out.str("");
   view.Close();
-  EXPECT_EQ(streams.out.str(), "\x1b[1A\x1b[2K\x1b[1A\x1b[2K");
+  EXPECT_EQ(streams.out.str(), "\r\x1b[2A\x1b[J");
 }
 
 TEST(WatchViewTest, AFailedJobTellsErrorReasonHintAndLogCommand) {
