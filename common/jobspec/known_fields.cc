@@ -23,8 +23,29 @@ constexpr Alias kAliases[] = {
     {"TrainingArguments", "assistant_only_loss", "spec.dataset.loss_on", IsTrue, LossOn},
 };
 
-constexpr absl::string_view kPrecision =
-    "only float32 and bf16 are planned; set `bf16` to \"auto\" instead";
+// Words that people write for fields whose names look different.
+struct Synonym {
+  absl::string_view message;
+  absl::string_view name;
+  absl::string_view meant;
+};
+
+constexpr Synonym kSynonyms[] = {
+    {"Job", "model", "base_model"},
+    {"Job", "data", "dataset"},
+    {"Job", "title", "display_name"},
+    {"TrainingSpec", "model", "base_model"},
+    {"TrainingSpec", "data", "dataset"},
+    {"LoraConfig", "alpha", "lora_alpha"},
+    {"LoraConfig", "dropout", "lora_dropout"},
+    {"LoraConfig", "rank", "r"},
+    {"TrainingArguments", "batch_size", "per_device_train_batch_size"},
+    {"TrainingArguments", "epochs", "num_train_epochs"},
+    {"TrainingArguments", "lr", "learning_rate"},
+    {"TrainingArguments", "steps", "max_steps"},
+};
+
+constexpr absl::string_view kPrecision = "numbers of this kind are not supported yet; leave it out";
 constexpr absl::string_view kSecret = "secrets are never part of a job";
 constexpr absl::string_view kInit = "other ways to initialise the adapter are not supported yet";
 constexpr absl::string_view kLayers =
@@ -204,6 +225,13 @@ const Alias* FindAlias(absl::string_view message, absl::string_view name, const 
     if (alias.applies == nullptr || alias.applies(value)) return &alias;
   }
   return nullptr;
+}
+
+absl::string_view FindSynonym(absl::string_view message, absl::string_view name) {
+  for (const Synonym& synonym : kSynonyms) {
+    if (synonym.message == message && synonym.name == name) return synonym.meant;
+  }
+  return "";
 }
 
 const UnsupportedField* FindUnsupported(absl::string_view message, absl::string_view name) {

@@ -19,6 +19,10 @@ struct Alias {
 // The alias of `name` in `message` that applies to `value`, or null.
 const Alias* FindAlias(absl::string_view message, absl::string_view name, const Json& value);
 
+// The field that is usually meant by `name`, which is no field of `message`; empty if none is
+// known. Only for suggestions.
+absl::string_view FindSynonym(absl::string_view message, absl::string_view name);
+
 // A field of those libraries that has no counterpart here.
 struct UnsupportedField {
   absl::string_view message;

@@ -218,7 +218,9 @@ void MessageReader::ReadUnknown(const std::string& name, const Json& value,
   }
   std::vector<std::string> owners;
   FindOwners(v1::Job::descriptor(), "", name, &owners);
-  if (const std::string nearest = NearestName(name, names); !nearest.empty()) {
+  const absl::string_view synonym = FindSynonym(type->name(), name);
+  const std::string nearest = synonym.empty() ? NearestName(name, names) : std::string(synonym);
+  if (!nearest.empty()) {
     Problem(place, absl::StrCat("is not a known field; did you mean `", nearest, "`?"));
   } else if (!owners.empty()) {
     Problem(place,

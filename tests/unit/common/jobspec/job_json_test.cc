@@ -151,15 +151,14 @@ TEST(JobJsonTest, AnUnknownFieldNamesTheNearestOne) {
         "training": {"learningRate": 1, "lr": 1e-4, "per_device_train_batchsize": 4}})"),
               ElementsAre("pritority: is not a known field; did you mean `priority`?",
                           "dataset.train[0].paht: is not a known field; did you mean `path`?",
-                          "lora.alpha: is not a known field; known here: r, lora_alpha, "
-                          "lora_dropout, target_modules, bias, use_rslora, init_lora_weights",
+                          "lora.alpha: is not a known field; did you mean `lora_alpha`?",
                           "lora.lora_aplha: is not a known field; did you mean `lora_alpha`?",
                           "lora.learning_rate: is not a field of this object; did you mean "
                           "`training.learning_rate`?",
                           HasSubstr("lora.zzzzzz: is not a known field; known here: r, lora_alpha"),
                           "training.learningRate: is not a known field; did you mean "
                           "`learning_rate`?",
-                          HasSubstr("training.lr: is not a known field"),
+                          "training.lr: is not a known field; did you mean `learning_rate`?",
                           "training.per_device_train_batchsize: is not a known field; did you mean "
                           "`per_device_train_batch_size`?"));
 }
@@ -174,7 +173,7 @@ TEST(JobJsonTest, AKnownButUnsupportedFieldIsRefusedWithTheReason) {
                           HasSubstr("queue: cannot be \"fast\": there is one queue"),
                           "lora.use_dora: cannot be true: DoRA is not supported yet",
                           HasSubstr("lora.modules_to_save: cannot be [\"lm_head\"]"),
-                          HasSubstr("training.fp16: cannot be true: only float32"),
+                          HasSubstr("training.fp16: cannot be true: numbers of this kind"),
                           HasSubstr("training.neftune_noise_alpha: cannot be 5: NEFTune"),
                           HasSubstr("training.deepspeed: cannot be {\"stage\":3}"),
                           HasSubstr("training.report_to: cannot be [\"tensorboard\"]"),
@@ -296,6 +295,14 @@ TEST(NearestNameTest, CountsSwapsAsOne) {
   EXPECT_EQ(EditDistance("", "abc"), 3);
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3);
   EXPECT_EQ(NearestName("x", {"r"}), "");
+}
+
+TEST(JobJsonTest, TheSpecsOfCommonMistakesAreRefused) {
+  EXPECT_THAT(std::string(Parse(R"({"training": {"epochs": 1, "epochs": 2}})").status().message()),
+              HasSubstr("training.epochs is given twice"));
+  EXPECT_THAT(Problems(R"({"training": {"epochs": 3}})"),
+              ElementsAre("training.epochs: is not a known field; did you mean "
+                          "`num_train_epochs`?"));
 }
 
 }  // namespace
