@@ -48,7 +48,7 @@ absl::Status Draining() {
 
 void RpcRunner::WaitUntilIdle(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
-  const auto idle = [this] { return running_ == 0; };
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
   mutex_.AwaitWithTimeout(absl::Condition(&idle), limit);
 }
 

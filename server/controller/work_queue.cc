@@ -47,12 +47,16 @@ void WorkQueue::Loop() {
 
 std::optional<std::function<void()>> WorkQueue::Next() {
   absl::MutexLock lock(&mutex_);
-  const auto has_work = [this] { return stopping_ || !ready_.empty() || !later_.empty(); };
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !ready_.empty() || !later_.empty();
+  };
   mutex_.Await(absl::Condition(&has_work));
   MoveDueWork();
   if (ready_.empty() && stopping_) return std::nullopt;
   if (ready_.empty()) {
-    const auto is_ready = [this] { return stopping_ || !ready_.empty(); };
+    const auto is_ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || !ready_.empty();
+    };
     mutex_.AwaitWithTimeout(absl::Condition(&is_ready), kClockInterval);
     return std::function<void()>();
   }

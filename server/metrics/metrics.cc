@@ -220,7 +220,9 @@ Metrics::JobSeries* Metrics::SeriesOf(const v1::Job& job) {
   const auto found = series_.find(job.uid());
   if (found != series_.end()) return found->second.labels.empty() ? nullptr : &found->second;
   const auto has_labels = [](const auto& entry) { return !entry.second.labels.empty(); };
-  const auto used = [&] { return std::count_if(series_.begin(), series_.end(), has_labels); };
+  const auto used = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::count_if(series_.begin(), series_.end(), has_labels);
+  };
   const auto limit = static_cast<std::ptrdiff_t>(options_.max_job_series);
   // Ended jobs make room before a running one goes without.
   if (used() >= limit) DropSeriesEndedBefore(absl::InfiniteFuture());

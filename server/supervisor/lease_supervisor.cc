@@ -85,7 +85,7 @@ absl::Status LeaseSupervisor::Serve(WorkerReports& reports) {
                  absl::StrCat("cannot listen on the worker socket ", options_.socket_path),
                  {{"address", options_.socket_path}});
   }
-  // The state folder already keeps others out; this keeps them out of a folder that does not.
+  // Connecting takes write permission, which the usual umask denies to others; this does it always.
   if (::chmod(options_.socket_path.c_str(), 0600) != 0) {
     return ErrnoError(errno, Reason::kConfigInvalid, "protect", options_.socket_path);
   }
@@ -103,7 +103,8 @@ void LeaseSupervisor::Stop() {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   {
     absl::MutexLock lock(&mutex_);
-    const auto all_finished = [this] { return ending_.empty(); };
+    const auto all_finished = [this]()
+                                  ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_.empty(); };
     mutex_.Await(absl::Condition(&all_finished));
   }
   JoinFinished();
@@ -345,7 +346,9 @@ bool LeaseSupervisor::KillAll(const std::string& attempt_uid) {
 void LeaseSupervisor::WaitForConnectionEnd(const std::string& attempt_uid) {
   absl::MutexLock lock(&mutex_);
   Worker& worker = workers_.at(attempt_uid);
-  const auto ended = [&worker] { return worker.connection == nullptr; };
+  const auto ended = [&worker]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return worker.connection == nullptr;
+  };
   if (mutex_.AwaitWithTimeout(absl::Condition(&ended), options_.drain_limit)) return;
   worker.connection->Cancel();
   mutex_.Await(absl::Condition(&ended));

@@ -36,7 +36,9 @@ void WorkerConnection::ReadAll(const std::function<void()>& on_message) {
     if (!request.has_report()) continue;
     absl::MutexLock lock(&mutex_);
     received_.push_back(std::move(*request.mutable_report()));
-    const auto has_room = [this] { return received_.size() < kReportsInMemory || !answering_; };
+    const auto has_room = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return received_.size() < kReportsInMemory || !answering_;
+    };
     mutex_.Await(absl::Condition(&has_room));
   }
   absl::MutexLock lock(&mutex_);
@@ -49,7 +51,9 @@ void WorkerConnection::AnswerAll() {
     std::optional<worker::v1::Stop> stop;
     {
       absl::MutexLock lock(&mutex_);
-      const auto has_work = [this] { return read_all_ || !received_.empty() || stop_.has_value(); };
+      const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return read_all_ || !received_.empty() || stop_.has_value();
+      };
       mutex_.Await(absl::Condition(&has_work));
       stop = std::exchange(stop_, std::nullopt);
       const size_t count = std::min(received_.size(), kReportsPerCommit);

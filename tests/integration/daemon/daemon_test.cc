@@ -13,14 +13,19 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/daemon_client.h"
+#include "tests/support/http_get.h"
+#include "tests/support/prometheus_text.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait_until.h"
 
 namespace traind::daemon {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Key;
+using testing::Pair;
 
 class DaemonTest : public testing::Test {
  protected:
@@ -102,6 +107,32 @@ TEST_F(DaemonTest, AStopEndsStreamsButNotJobsAndAWatcherGoesOnWithoutAGap) {
   const v1::Job ended = *client_.GetJob(job.name());
   EXPECT_EQ(ended.state(), v1::Job::SUCCEEDED) << ended.error().message();
   EXPECT_THAT(StepsOf(client_.Watch(job.name(), 0)), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST_F(DaemonTest, AScrapeShowsTheRunningJobItsDeviceAndTheDaemon) {
+  Start();
+  const v1::Job job = Submit(Hold(3) + "steps=4 nan_at=3");
+  client_.WaitForStep(job.name(), 3);
+  const auto values = ParsePrometheusText(HttpBody(daemon_->metrics_port(), "/metrics"));
+  ASSERT_TRUE(values.ok()) << values.status();
+  const std::string id = job.name().substr(std::string("jobs/").size());
+  const std::string labels = absl::StrCat("{job_id=\"", id, "\",name=\"", id, "\"}");
+  EXPECT_THAT(*values, Contains(Pair("traind_train_loss" + labels, "NaN")));
+  EXPECT_THAT(*values, Contains(Pair("traind_train_grad_norm" + labels, "+Inf")));
+  EXPECT_THAT(*values, Contains(Pair("traind_train_step" + labels, "3")));
+  EXPECT_THAT(*values, Contains(Pair("traind_train_progress_ratio" + labels, "0.75")));
+  EXPECT_THAT(*values, Contains(Pair("traind_train_tokens_total" + labels, "300")));
+  EXPECT_THAT(*values, Contains(Pair("traind_jobs{state=\"RUNNING\"}", "1")));
+  EXPECT_THAT(*values, Contains(Pair("traind_jobs_submitted_total{result=\"accepted\"}", "1")));
+  EXPECT_THAT(*values,
+              Contains(Pair(absl::StrCat("traind_gpu_job_info{attempt=\"1\",gpu_uuid=\"cpu0\",",
+                                         "job_id=\"", id, "\"}"),
+                            "1")));
+  EXPECT_THAT(*values, Contains(Key(HasSubstr("traind_gpu_memory_used_bytes{gpu=\"cpu0\""))));
+  EXPECT_THAT(*values, Contains(Key(HasSubstr("traind_worker_heartbeat_age_seconds{worker="))));
+  EXPECT_THAT(*values, Contains(Key("traind_build_info{version=\"0.1.0\"}")));
+  LetGo();
+  client_.WaitFor(job.name(), v1::Job::SUCCEEDED);
 }
 
 TEST_F(DaemonTest, ASecondDaemonOnTheFolderIsTurnedAwayWithThePidOfTheFirst) {

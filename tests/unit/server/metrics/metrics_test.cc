@@ -1,9 +1,5 @@
 #include "server/metrics/metrics.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <clocale>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "server/metrics/metrics_server.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -189,34 +186,17 @@ TEST_F(MetricsTest, PassesPromtool) {
   EXPECT_EQ(::pclose(pipe), 0) << std::string(buffer, count);
 }
 
-std::string HttpRequest(int port, const std::string& request) {
-  const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-  EXPECT_EQ(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  EXPECT_GT(::send(connection, request.data(), request.size(), 0), 0);
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t count = 0; (count = ::recv(connection, buffer, sizeof buffer, 0)) > 0;) {
-    answer.append(buffer, static_cast<size_t>(count));
-  }
-  ::close(connection);
-  return answer;
-}
-
 TEST_F(MetricsTest, ServesTheTextOverHttp) {
   auto server = MetricsServer::Start("127.0.0.1", 0, metrics_);
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string answer =
-      HttpRequest((*server)->port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+      SendHttp((*server)->port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 OK\r\n")) << answer;
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4"));
   const std::string body = answer.substr(answer.find("\r\n\r\n") + 4);
   EXPECT_TRUE(ParsePrometheusText(body).ok()) << body;
-  EXPECT_THAT(HttpRequest((*server)->port(), "GET / HTTP/1.1\r\n\r\n"), HasSubstr(" 404 "));
-  EXPECT_THAT(HttpRequest((*server)->port(), "POST /metrics HTTP/1.1\r\n\r\n"), HasSubstr(" 405 "));
+  EXPECT_THAT(SendHttp((*server)->port(), "GET / HTTP/1.1\r\n\r\n"), HasSubstr(" 404 "));
+  EXPECT_THAT(SendHttp((*server)->port(), "POST /metrics HTTP/1.1\r\n\r\n"), HasSubstr(" 405 "));
 }
 
 TEST_F(MetricsTest, NamesTheAddressThatIsInUse) {
