@@ -23,7 +23,7 @@ def main():
     evals = [event["eval"] for event in events if "eval" in event]
     samples = [event["sample"] for event in events if "sample" in event]
     steps = [event["step"] for event in events if "step" in event]
-    before, after = evals[0]["loss_token"], evals[-1]["loss_token"]
+    before, after = evals[0]["loss"], evals[-1]["loss"]
     tokens = sum(int(step["tokens"]) for step in steps)
     seconds = sum(int(step["tokens"]) / step["tokens_per_second"] for step in steps)
     peak = max(int(step["peak_memory_bytes"]) for step in steps)

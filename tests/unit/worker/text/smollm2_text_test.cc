@@ -1,10 +1,9 @@
-// The real SmolLM2 tokenizer, which is too large for the source tree. The build machine names the
-// GGUF file in TRAIND_TEST_SMOLLM2; without it only the golden file's own form is checked.
-#include <cstdlib>
+// The real SmolLM2 tokenizer, from the GGUF file that `make bootstrap` fetches.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/bytetok.h"
+#include "tests/support/smollm2_path.h"
 #include "worker/text/text_model.h"
 
 namespace traind {
@@ -16,10 +15,8 @@ using Json = nlohmann::ordered_json;
 TEST(SmolLm2TextTest, EncodesAsTransformersDoes) {
   const Json golden = GoldenJson("text/smollm2_ids.json");
   ASSERT_GE(golden["texts"].size(), 10u);
-  const char* path = std::getenv("TRAIND_TEST_SMOLLM2");
-  if (path == nullptr) GTEST_SKIP() << "the GGUF file is not available";
-  const auto model = LoadTextModel(path);
-  ASSERT_TRUE(model.ok()) << model.status();
+  const auto model = LoadTextModel(SmolLm2Path());
+  ASSERT_TRUE(model.ok()) << model.status() << "\n`make bootstrap` fetches the file";
   EXPECT_EQ(model->tokenizer->vocab_size(), 49152);
   EXPECT_EQ(model->bos.id, 1);
   EXPECT_EQ(model->eos.id, 2);
