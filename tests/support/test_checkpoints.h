@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/os/file.h"
-#include "gtest/gtest.h"
 #include "common/os/sha256.h"
+#include "gtest/gtest.h"
 
 namespace traind {
 

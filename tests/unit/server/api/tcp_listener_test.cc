@@ -57,7 +57,7 @@ TEST(CheckAddressIsFreeTest, AFreePortIsOkTwice) {
 }
 
 TEST(CheckAddressIsFreeTest, AnAddressOfAnotherMachineIsAWrongSetting) {
-  // TEST-NET-1, which no machine has.
+  // No machine has this address: it is reserved for documentation (TEST-NET-1).
   const absl::Status status = CheckAddressIsFree("192.0.2.1:7443");
   EXPECT_EQ(ReasonOf(status), Reason::kConfigInvalid);
   EXPECT_THAT(std::string(status.message()), HasSubstr("192.0.2.1:7443"));
