@@ -1,8 +1,7 @@
 # A thin front over the CMake presets and scripts/. `make help` lists the targets.
 SHELL := /bin/bash
-CTEST_JOBS ?= 4
 
-.PHONY: help bootstrap testtools build demo test lint asan tsan tidy parity format clean
+.PHONY: help bootstrap testtools build demo test lint asan tidy parity format clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -29,10 +28,6 @@ lint: testtools  ## Check layers, formats, lists and function sizes.
 asan: testtools  ## The tests of everything but the worker, with address and undefined sanitizers.
 	@scripts/build.sh asan
 	@scripts/run_tests.sh asan
-
-tsan: testtools  ## The same with the thread sanitizer.
-	@scripts/build.sh tsan
-	@scripts/run_tests.sh tsan
 
 tidy: testtools  ## Build everything but the worker with clang and -Wthread-safety.
 	@scripts/build.sh tidy
