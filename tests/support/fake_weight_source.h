@@ -76,7 +76,7 @@ class FakeWeightSource : public WeightSource {
 
 // A decoder small enough for tests, with two query heads per key/value head and sizes that are no
 // multiples of the kernels' tiles.
-inline ModelConfig TinyLlamaConfig() {
+inline ModelConfig UnevenLlamaConfig() {
   ModelConfig config;
   config.model_type = "llama";
   config.vocab_size = 37;

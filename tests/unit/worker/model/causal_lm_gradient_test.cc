@@ -99,7 +99,7 @@ class CausalLmGradientTest : public testing::TestWithParam<GradientCase> {};
 
 TEST_P(CausalLmGradientTest, EqualsAutograd) {
   const GradientCase& gradient_case = GetParam();
-  ModelConfig config = TinyLlamaConfig();
+  ModelConfig config = UnevenLlamaConfig();
   config.tie_word_embeddings = gradient_case.tied;
   config.head_dim = gradient_case.head_dim;
   const FakeWeightSource weights(config, kSeed);
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return instance.param.name; });
 
 TEST(CausalLmAccumulationTest, GradientsOfMicroBatchesAddUp) {
-  const ModelConfig config = TinyLlamaConfig();
+  const ModelConfig config = UnevenLlamaConfig();
   const FakeWeightSource weights(config, kSeed);
   const std::unique_ptr<Adapter> adapter = RandomAdapter(config, Lora({"all-linear"}));
   absl::StatusOr<std::unique_ptr<CausalLm>> model = CausalLm::Load(weights, adapter.get());

@@ -103,7 +103,7 @@ TEST_F(TinyLlamaTest, LogitsEqualTheReference) {
 
 // C19: with a head of zeros every token costs ln V, trained or evaluated, packed or not.
 TEST(ConstantModelTest, LossIsTheLogarithmOfTheVocabulary) {
-  FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   std::vector<float>& head = weights.tensor("lm_head.weight");
   std::fill(head.begin(), head.end(), 0.0f);
   const std::unique_ptr<Adapter> adapter = MakeAdapter(weights.config());
@@ -120,7 +120,7 @@ TEST(ConstantModelTest, LossIsTheLogarithmOfTheVocabulary) {
 }
 
 TEST(CausalLmTest, EvaluateEqualsTheTrainingLossWithoutDropout) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<Adapter> adapter = MakeAdapter(weights.config());
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, adapter.get());
   const PackedBatch batch = Pack({FullySupervised({1, 2, 3, 4}), FullySupervised({5, 6, 7})});
@@ -132,7 +132,7 @@ TEST(CausalLmTest, EvaluateEqualsTheTrainingLossWithoutDropout) {
 }
 
 TEST(CausalLmTest, AFreshAdapterDoesNotChangeTheLogits) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<Adapter> adapter = MakeAdapter(weights.config());
   const PackedBatch batch = Pack({FullySupervised({9, 8, 7})});
   EXPECT_EQ(*LoadOrDie(weights, adapter.get())->Logits(batch),
@@ -140,7 +140,7 @@ TEST(CausalLmTest, AFreshAdapterDoesNotChangeTheLogits) {
 }
 
 TEST(CausalLmTest, TheSameStepTwiceGivesTheSameBits) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<Adapter> adapter = MakeAdapter(weights.config());
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, adapter.get());
   const PackedBatch batch = Pack({FullySupervised({1, 2, 3, 4}), FullySupervised({5, 6, 7})});
@@ -152,7 +152,7 @@ TEST(CausalLmTest, TheSameStepTwiceGivesTheSameBits) {
 }
 
 TEST(CausalLmTest, ABatchWithoutTargetsAddsNothing) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<Adapter> adapter = MakeAdapter(weights.config());
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, adapter.get());
   Example silent = FullySupervised({1, 2, 3});
@@ -166,7 +166,7 @@ TEST(CausalLmTest, ABatchWithoutTargetsAddsNothing) {
 }
 
 TEST(CausalLmTest, GreedyAnswerEqualsTheLikeliestTokensOfTheWholeText) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed, 0.5f);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed, 0.5f);
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, nullptr);
   const int64_t vocab_size = weights.config().vocab_size;
   std::vector<int32_t> text = {3, 1, 4, 1, 5};
@@ -188,7 +188,7 @@ TEST(CausalLmTest, GreedyAnswerEqualsTheLikeliestTokensOfTheWholeText) {
 }
 
 TEST(CausalLmTest, RefusesIdsOutsideTheVocabulary) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, nullptr);
   const absl::Status status = model->Evaluate(Pack({FullySupervised({1, 37, 3})})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -199,7 +199,7 @@ TEST(CausalLmTest, RefusesIdsOutsideTheVocabulary) {
 }
 
 TEST(CausalLmTest, RefusesRowsThatDoNotCoverTheTokens) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, nullptr);
   PackedBatch batch = Pack({FullySupervised({1, 2, 3})});
   batch.row_offsets = {0, 2};
@@ -210,7 +210,7 @@ TEST(CausalLmTest, RefusesRowsThatDoNotCoverTheTokens) {
 }
 
 TEST(CausalLmTest, TrainingWithoutAnAdapterIsAnError) {
-  const FakeWeightSource weights(TinyLlamaConfig(), kSeed);
+  const FakeWeightSource weights(UnevenLlamaConfig(), kSeed);
   const std::unique_ptr<CausalLm> model = LoadOrDie(weights, nullptr);
   EXPECT_EQ(model->ForwardBackward(Pack({FullySupervised({1, 2})}), 1, {}).status().code(),
             absl::StatusCode::kFailedPrecondition);
